@@ -1,0 +1,1 @@
+"""Latency regression testing of LLM agents: record one real run, then fail offline when it gets slower."""
