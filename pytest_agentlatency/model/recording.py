@@ -61,7 +61,7 @@ class Failure:
     """An exception as it can be raised again."""
 
     kind: str
-    """Class name as the HTTP library calls it, without its module: `ReadError`, `RemoteProtocolError`, `ConnectTimeout`."""
+    """Class name as the HTTP library calls it, without its module: `ReadError`, `ConnectTimeout`."""
     message: str = ""
 
 

@@ -6,6 +6,7 @@ Values and the plain arithmetic over them. Made by `analysis.assembly`; every an
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from itertools import pairwise
 
 from pytest_agentlatency.model.clock import Ns
 from pytest_agentlatency.model.phase import Phase, Span
@@ -137,9 +138,10 @@ class Call:
     @property
     def tpot(self) -> float | None:
         """Nanoseconds per output token: decode / (output tokens - 1), as vLLM and MLPerf define it. None below 2."""
-        if self.decode is None or self.usage.output is None or self.usage.output < 2:
+        if self.decode is None or self.usage.output is None:
             return None
-        return self.decode / (self.usage.output - 1)
+        steps = self.usage.output - 1
+        return self.decode / steps if steps > 0 else None
 
     @property
     def splits(self) -> bool:
@@ -151,7 +153,7 @@ class Call:
         """Nanoseconds between the chunks of the answering attempt. A chunk is not a token."""
         stamps = self.attempts[-1].stamps if self.attempts else None
         arrived = stamps.arrived if stamps else ()
-        return tuple(Ns(later - earlier) for earlier, later in zip(arrived, arrived[1:], strict=False))
+        return tuple(Ns(later - earlier) for earlier, later in pairwise(arrived))
 
     def _since_call(self, moment: Ns | None) -> Ns | None:
         start = self.milestones.call
@@ -220,7 +222,7 @@ class Run:
     facts: Facts = Facts()
     provenance: Provenance = Provenance.MEASURED
     recorded_turns: int | None = None
-    """In a replay, how many turns the cassette holds over all lanes; more than `turns` means that the agent made fewer."""
+    """In a replay, how many turns the cassette holds over all lanes; more than were made: the run is shorter."""
     notes: tuple[str, ...] = ()
     """Things that a reader of the figures must know; one sentence each."""
 
@@ -290,7 +292,7 @@ def time_in(segments: tuple[Span, ...], phase: Phase, *, known: bool) -> Ns | No
 
 
 def share_of(part: Ns | None, whole: Ns | None) -> float | None:
-    """part / whole; None when either is unknown, 0 when the whole is empty."""
+    """Divide part by whole; None when either is unknown, 0 when the whole is empty."""
     if part is None or whole is None:
         return None
     return part / whole if whole else 0.0

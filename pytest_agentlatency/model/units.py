@@ -4,6 +4,7 @@ from pytest_agentlatency.model.provenance import Provenance
 
 MISSING = "n/a"
 _MS, _S, _MIN = 1_000_000, 1_000_000_000, 60_000_000_000
+_TENTHS_BELOW = 9.95  # per cent: the next tenth would be written 10.0
 
 
 def duration(ns: float | None, provenance: Provenance = Provenance.MEASURED) -> str:
@@ -38,7 +39,7 @@ def share(fraction: float | None, provenance: Provenance = Provenance.MEASURED) 
     if fraction is None:
         return MISSING
     percent = 100 * fraction
-    return f"{provenance.mark}{percent:.1f}%" if abs(percent) < 9.95 else f"{provenance.mark}{percent:.0f}%"
+    return f"{provenance.mark}{percent:.1f}%" if abs(percent) < _TENTHS_BELOW else f"{provenance.mark}{percent:.0f}%"
 
 
 def signed(text: str) -> str:

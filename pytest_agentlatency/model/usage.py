@@ -24,7 +24,7 @@ class Usage:
     thinking: Tokens | None = None
     provenance: Provenance = Provenance.UNKNOWN
     multi_pass: bool = False
-    """The provider ran several hidden passes (server-side tools) and summed them: this is not the size of one context."""
+    """The provider ran several hidden passes (server-side tools) and summed them: not the size of one context."""
     raw: str = ""
     """The provider's own usage object as JSON, untouched; for a stream, the last value of each field."""
 

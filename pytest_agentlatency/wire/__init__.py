@@ -1,1 +1,1 @@
-"""Providers' formats, without I/O: what a request asks, what a response says. Adding one is a file and a registry line."""
+"""Providers' formats, without I/O: what a request asks and a response says. A new one is a file and a line."""

@@ -16,9 +16,9 @@ class Block:
     """One content block of a message, of the system prompt, or of a tool's result."""
 
     kind: str
-    """`text`, `thinking`, `tool_use`, `tool_result`, `image`, `document`, or the provider's own word for anything else."""
+    """`text`, `thinking`, `tool_use`, `tool_result`, `image`, `document`, or the provider's own word."""
     text: str
-    """What a tokenizer would be given: text, a tool call's arguments as JSON, a result's text. Never base64, never a signature."""
+    """What a tokenizer would be given: text, a call's arguments as JSON, a result's text; no base64, no signature."""
     path: str
     """Where it stands in the request: `messages[4].content[0]`, `system[0]`."""
     raw: str
