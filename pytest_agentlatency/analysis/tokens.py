@@ -1,0 +1,315 @@
+"""How big a prompt is, and what a changed one would have been billed.
+
+Owns the inventory of a prompt (what is in the context, piece by piece) and the ruler that is laid beside a recorded
+count. Refuses to give an absolute count of its own: a counter is only trusted for differences, because every
+provider adds tokens that no request shows.
+"""
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import lru_cache
+from typing import Any, Self
+
+from pytest_agentlatency.analysis.counters import Counter
+from pytest_agentlatency.analysis.images import image_tokens
+from pytest_agentlatency.model.usage import Tokens, Usage
+from pytest_agentlatency.wire.message import Block, Message, Prompt
+
+
+class Source(StrEnum):
+    """What a piece of the context is."""
+
+    SYSTEM = "system"
+    TOOL_DEFINITION = "tool_definition"
+    USER = "user"
+    ASSISTANT = "assistant"
+    THINKING = "thinking"
+    TOOL_CALL = "tool_call"
+    TOOL_RESULT = "tool_result"
+    IMAGE = "image"
+    DOCUMENT = "document"
+    OTHER = "other"
+    HIDDEN = "hidden"
+    """What the provider adds and the request doesn't show."""
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """One piece of a context."""
+
+    source: Source
+    path: str
+    """Where it stands in the request: `tools[0]`, `messages[4].content[0]`."""
+    text: str
+    """What is counted."""
+    name: str = ""
+    """The tool's name, for a definition, a call and a result."""
+    raw: str = ""
+    """The piece as canonical JSON: its identity."""
+    fixed: int = 0
+    """Tokens beside the text: pixels, and what the provider puts around a piece of this kind."""
+
+
+def size(prompt: Prompt, counter: Counter) -> int:
+    """Tokens of everything that the prompt puts before the model, by the counter. A ruler's reading, not a bill."""
+    return sum(measure(item, counter) for item in items(prompt))
+
+
+def measure(item: Item, counter: Counter) -> int:
+    """Tokens of one piece, by the counter."""
+    return counter.count(item.text) + item.fixed
+
+
+def items(prompt: Prompt) -> tuple[Item, ...]:
+    """Every piece of the context, in the provider's order: tools, system, messages, then answer schemas.
+
+    Left out: tools that wait to be referenced, thinking that the provider drops, signatures, the bytes of images.
+    """
+    return (*_tool_items(prompt), *_system_items(prompt), *_message_items(prompt), *_param_items(prompt))
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """Tokens that a model family puts around a piece, beyond the piece's own text."""
+
+    message: int
+    tool: int
+    call: int
+    result: int
+
+
+# Medians of turn-to-turn differences in public recordings: docs/context.md.
+_CLAUDE = Frame(message=4, tool=8, call=45, result=12)
+_OTHERS = Frame(message=4, tool=0, call=12, result=8)
+
+
+def frame_of(model: str) -> Frame:
+    """The framing of a model's family."""
+    return _CLAUDE if "claude" in model.lower() else _OTHERS
+
+
+def _tool_items(prompt: Prompt) -> Iterator[Item]:
+    referenced = _referenced(prompt) if any(tool.deferred for tool in prompt.tools) else frozenset[str]()
+    extra = frame_of(prompt.model).tool
+    for tool in prompt.tools:
+        if not tool.deferred or tool.name in referenced:
+            yield Item(Source.TOOL_DEFINITION, tool.path, _definition(tool.raw), tool.name, tool.raw, extra)
+
+
+_REFERENCE = re.compile(r'"tool_name":"([^"]+)"')
+
+
+def _referenced(prompt: Prompt) -> frozenset[str]:
+    called = {block.name for block in prompt.blocks if block.kind == "tool_use"}
+    named = {
+        name for block in prompt.blocks if '"tool_reference"' in block.raw for name in _REFERENCE.findall(block.raw)
+    }
+    return frozenset(called | named)
+
+
+@lru_cache(maxsize=4096)
+def _definition(raw: str) -> str:
+    """A definition as the model reads it: name, description and parameters, spaced JSON."""
+    value = _parsed(raw)
+    inner = value.get("function", value) if isinstance(value, dict) else value
+    if not isinstance(inner, dict) or "name" not in inner:
+        return raw
+    schema = inner.get("input_schema") or inner.get("parameters") or {}
+    shown = {"description": inner.get("description", ""), "name": inner["name"], "parameters": schema}
+    return json.dumps(shown, ensure_ascii=False)
+
+
+def _system_items(prompt: Prompt) -> Iterator[Item]:
+    for block in prompt.system:
+        yield _item(block, Source.SYSTEM, prompt.model, 0)
+
+
+def _message_items(prompt: Prompt) -> Iterator[Item]:
+    current = 0 if keeps_thinking(prompt.model) else loop_start(prompt.messages)
+    extra = frame_of(prompt.model).message
+    for index, message in enumerate(prompt.messages):
+        first = extra
+        for block in message.blocks:
+            if block.kind in _THINKING and index < current:
+                continue
+            yield _item(block, _source(block, message.role), prompt.model, first)
+            first = 0
+
+
+def loop_start(messages: Sequence[Message]) -> int:
+    """Index of the last message in which a user spoke rather than a tool: the current tool loop starts there."""
+    for index in range(len(messages) - 1, -1, -1):
+        message = messages[index]
+        if message.role == "user" and not any(block.kind == "tool_result" for block in message.blocks):
+            return index
+    return 0
+
+
+def keeps_thinking(model: str) -> bool:
+    """Whether the model is shown its thinking of earlier tool loops. Older ones are not, and it isn't billed."""
+    name = model.replace(".", "-")
+    return any(mark in name for mark in ("opus-4-5", "opus-4-6", "opus-4-7", "opus-4-8", "sonnet-4-6")) or bool(
+        re.search(r"claude-[a-z]+-[5-9]", name)
+    )
+
+
+_THINKING = frozenset({"thinking", "redacted_thinking", "reasoning"})
+_KINDS = {
+    "thinking": Source.THINKING,
+    "redacted_thinking": Source.THINKING,
+    "reasoning": Source.THINKING,
+    "tool_use": Source.TOOL_CALL,
+    "tool_result": Source.TOOL_RESULT,
+    "image": Source.IMAGE,
+    "document": Source.DOCUMENT,
+}
+_ROLES = {
+    "assistant": Source.ASSISTANT,
+    "system": Source.SYSTEM,
+    "developer": Source.SYSTEM,
+    "tool": Source.TOOL_RESULT,
+}
+
+
+def _source(block: Block, role: str) -> Source:
+    if block.kind == "text":
+        return _ROLES.get(role, Source.USER)
+    return _KINDS.get(block.kind, Source.OTHER)
+
+
+# An image or a document whose size can't be read still costs about this much; usage settles it where there is one.
+_UNSEEN = {Source.IMAGE: 1_000, Source.DOCUMENT: 2_000}
+
+
+def _item(block: Block, source: Source, model: str, extra: int) -> Item:
+    frame = frame_of(model)
+    text = block.text if block.text or source is not Source.OTHER else _unknown(block.raw)
+    if source is Source.TOOL_CALL:
+        text, extra = f"{block.name} {text}", extra + frame.call
+    elif source is Source.TOOL_RESULT:
+        extra += frame.result
+    return Item(source, block.path, text, block.name, block.raw, extra + _media(block, source, model))
+
+
+def _media(block: Block, source: Source, model: str) -> int:
+    seen = image_tokens(block.media, model) if block.media else None
+    if seen is not None:
+        return seen
+    return 0 if block.text else _UNSEEN.get(source, 0)
+
+
+_OPAQUE = frozenset({"signature", "data", "encrypted_content", "encrypted_index", "file_data", "image_url", "id"})
+
+
+@lru_cache(maxsize=4096)
+def _unknown(raw: str) -> str:
+    """A block of a kind that this version doesn't know, by its JSON, without what only machines read."""
+    return json.dumps(_readable(_parsed(raw)), ensure_ascii=False)
+
+
+def _readable(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _readable(each) for key, each in value.items() if key not in _OPAQUE}
+    return [_readable(each) for each in value] if isinstance(value, list) else value
+
+
+def _param_items(prompt: Prompt) -> Iterator[Item]:
+    for name, raw in prompt.params.items():
+        if '"schema"' in raw or '"json_schema"' in raw or name == "functions":
+            yield Item(Source.OTHER, name, raw, raw=raw)
+
+
+def _parsed(raw: str) -> Any:
+    try:
+        return json.loads(raw)
+    except ValueError:
+        return raw
+
+
+@dataclass(frozen=True, slots=True)
+class Ruler:
+    """Turns a difference in a counter's tokens into a difference in a provider's.
+
+    `live = recorded + ratio x (size(live) - size(recorded))`.
+    """
+
+    counter: Counter
+    ratio: float = 1.0
+    """Provider's tokens per token of the counter."""
+    spread: float = 0.25
+    """One standard deviation of the ratio, as a fraction of it."""
+    source: str = "default"
+    """`N recorded calls`, or `default` when the recording doesn't tell."""
+
+    @classmethod
+    def fit(cls, pairs: Iterable[tuple[int, int]], counter: Counter, model: str = "") -> Self:
+        """A ruler from the recording's own calls, given as (size by the counter, context by the provider).
+
+        Leave out calls whose usage is the sum of several passes.
+        """
+        ratio, spread, used = _ratio(list(pairs), model)
+        return cls(counter, ratio, spread, f"{used} recorded calls" if used else "default")
+
+    def live_context(self, recorded_usage: Usage, recorded: Prompt, live: Prompt) -> Tokens | None:
+        """Tokens that the live prompt would have been billed; None when the recorded call has no usage.
+
+        Exactly the recorded count when the prompts are equally big; otherwise off it in the direction of the change.
+        """
+        if recorded_usage.context is None:
+            return None
+        change = size(live, self.counter) - size(recorded, self.counter)
+        return Tokens(max(0, recorded_usage.context + self.scaled(change)))
+
+    def scaled(self, change: int) -> int:
+        """The provider's tokens for a change in the counter's: 0 only for 0, and never of the other sign."""
+        if change == 0:
+            return 0
+        moved = max(1, round(self.ratio * abs(change)))
+        return moved if change > 0 else -moved
+
+
+@dataclass(frozen=True, slots=True)
+class _Prior:
+    """What is known of a model family before any call of it was seen."""
+
+    ratio: float
+    spread: float
+    hidden: int
+    """Tokens that the provider adds to a prompt with tools, and by how much that may be off."""
+
+
+_PRIORS = {"claude": _Prior(1.2, 0.2, 500), "": _Prior(1.0, 0.15, 100)}
+
+
+def _ratio(pairs: list[tuple[int, int]], model: str) -> tuple[float, float, int]:
+    """Inverse-variance mean of what the levels, the slopes between calls, and the family's prior say.
+
+    A level (context / size) misleads for a small prompt, whose hidden part is most of it; a slope misleads for two
+    calls that hardly differ. Each is weighed by how far that can be off.
+    """
+    prior = _PRIORS["claude" if "claude" in model.lower() else ""]
+    evidence = [(prior.ratio, prior.spread), *_levels(pairs, prior), *_slopes(pairs)]
+    weights = [1 / spread**2 for _, spread in evidence]
+    ratio = sum(value * weight for (value, _), weight in zip(evidence, weights, strict=True)) / sum(weights)
+    spread = max(0.02, sum(weights) ** -0.5 / ratio)
+    return min(2.5, max(0.4, ratio)), spread, len(pairs)
+
+
+def _levels(pairs: list[tuple[int, int]], prior: _Prior) -> Iterator[tuple[float, float]]:
+    found = [
+        ((context - prior.hidden) / count, prior.hidden / count) for count, context in pairs if count > prior.hidden
+    ]
+    if found:
+        yield max(found, key=lambda each: -each[1])
+
+
+def _slopes(pairs: list[tuple[int, int]]) -> Iterator[tuple[float, float]]:
+    ordered = sorted(set(pairs))
+    if len(ordered) < 2:  # noqa: PLR2004
+        return
+    (low, less), (high, more) = ordered[0], ordered[-1]
+    if high > low:
+        yield (more - less) / (high - low), 0.1 + 60 / (high - low)
