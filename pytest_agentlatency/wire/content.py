@@ -1,0 +1,44 @@
+"""What providers' content blocks have in common: base64 media, cache markers, canonical forms.
+
+Owns how much of an image is kept and what counts as a marker. Refuses to know which block kinds a provider has.
+"""
+
+import binascii
+from collections.abc import Mapping
+from typing import Any
+
+from pytest_agentlatency.wire.jsonedge import canonical
+
+MARKER = "cache_control"
+_JPEG = b"\xff\xd8"
+_HEAD = 64  # PNG, GIF and WebP state their size within the first 32 bytes
+_JPEG_HEAD = 64 * 1024  # a JPEG's stands behind its EXIF and colour profile
+
+
+def media_head(base64: str) -> bytes:
+    """Leading bytes of a base64 image or document, enough to read its dimensions; empty when it doesn't decode."""
+    head = _decode(base64[: _HEAD * 4 // 3 & ~3])
+    return _decode(base64[: _JPEG_HEAD * 4 // 3 & ~3]) if head.startswith(_JPEG) else head
+
+
+def _decode(base64: str) -> bytes:
+    try:
+        return binascii.a2b_base64(base64)
+    except ValueError:
+        return b""
+
+
+def data_url_head(url: str) -> bytes:
+    """Leading bytes of the base64 data in a `data:` URL; empty for any other."""
+    head, found, data = url.partition(";base64,")
+    return media_head(data) if found and head.startswith("data:") else b""
+
+
+def unmarked(value: Mapping[str, Any]) -> dict[str, Any]:
+    """Copy an object without its own cache marker and without null members, which mean the same as missing ones."""
+    return {key: each for key, each in value.items() if key != MARKER and each is not None}
+
+
+def params(body: Mapping[str, Any], taken: frozenset[str]) -> dict[str, str]:
+    """Every top-level field of a request that is not among those taken, as canonical JSON."""
+    return {key: canonical(value) for key, value in body.items() if key not in taken}
