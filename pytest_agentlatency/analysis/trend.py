@@ -1,0 +1,111 @@
+"""Three distribution-free trend statistics over strata of a few points each: pure, deterministic, the same everywhere.
+
+Owns the arithmetic of Theil-Sen slopes, Mann-Kendall and permutation tests. Refuses to know what the numbers are.
+A stratum is a list of values in order; strata (several recordings, or stretches of one) are tested together, and only
+ever compared within themselves.
+"""
+
+import math
+import random
+from collections.abc import Iterable, Sequence
+from itertools import combinations, permutations, product
+from operator import mul
+from statistics import median
+from typing import NamedTuple
+
+Strata = Sequence[Sequence[float]]
+
+EXACT_ORDERS = 5040
+"""Up to 7! orders are enumerated; beyond, orders are drawn."""
+DRAWS = 4999
+_EXACT_PAIRS = 5000
+"""Up to 100 points the null distribution is worked out exactly; beyond, it is normal for all purposes."""
+_SEED = 20_260_101
+_CLOSE = 1e-9
+
+
+class Tails(NamedTuple):
+    """One-sided p-values of a trend: of one as steep upwards, and of one as steep downwards."""
+
+    up: float
+    down: float
+
+
+def theil_sen(times: Sequence[float], values: Sequence[float]) -> float:
+    """Median of the slopes between all pairs of points; 0.0 for fewer than two. Times must rise."""
+    pairs = combinations(zip(times, values, strict=True), 2)
+    slopes = [(later[1] - earlier[1]) / (later[0] - earlier[0]) for earlier, later in pairs]
+    return median(slopes) if slopes else 0.0
+
+
+def mann_kendall(strata: Strata) -> float:
+    """One-sided p-value of "later values are higher": exact for up to 100 points, normal beyond.
+
+    The null distribution is that of values without ties; a tie then speaks for neither side, and the test is
+    conservative. (Mann 1945; Kendall 1948; the strata's scores are added up as in Hirsch and Slack 1984.)
+    """
+    score = sum((b > a) - (b < a) for values in strata for a, b in combinations(values, 2))
+    sizes = [len(values) for values in strata]
+    pairs = sum(math.comb(size, 2) for size in sizes)
+    if pairs > _EXACT_PAIRS:
+        variance = sum(n * (n - 1) * (2 * n + 5) / 18 for n in sizes)
+        return math.erfc((score - 1) / math.sqrt(2 * variance)) / 2
+    inversions = (pairs - score) // 2
+    return min(1.0, sum(_inversions(sizes)[: inversions + 1]))
+
+
+def _inversions(sizes: Iterable[int]) -> list[float]:
+    """Probability of each number of inversions in random orders of these sizes, counted together."""
+    chances = [1.0]
+    for size in sizes:
+        for position in range(2, size + 1):
+            chances = _spread(chances, position)
+    return chances
+
+
+def _spread(chances: Sequence[float], position: int) -> list[float]:
+    """Add an independent uniform draw from 0..position-1, by a running window."""
+    spread: list[float] = []
+    window = 0.0
+    for index in range(len(chances) + position - 1):
+        window += chances[index] if index < len(chances) else 0.0
+        window -= chances[index - position] if index >= position else 0.0
+        spread.append(max(0.0, window) / position)
+    return spread
+
+
+def orders(strata: Strata) -> int:
+    """In how many orders the strata could have come; one over this is the least p-value that a permutation can give."""
+    return math.prod(math.factorial(len(values)) for values in strata)
+
+
+def permutation(strata: Strata) -> Tails:
+    """p-values of the covariance of value and position, each stratum permuted within itself.
+
+    All orders when there are at most 5,040 of them, otherwise 4,999 drawn ones and the observed one. The draws are
+    seeded and use only `random.random`, whose sequence Python promises to keep: the verdict is the same everywhere.
+    """
+    weights = [[index - (len(values) - 1) / 2 for index in range(len(values))] for values in strata]
+    observed = _score(weights, strata)
+    exact = orders(strata) <= EXACT_ORDERS
+    scores = [_score(weights, each) for each in (_all_orders(strata) if exact else _drawn_orders(strata))]
+    if not exact:
+        scores.append(observed)
+    slack = _CLOSE * max(1.0, abs(observed))
+    up = sum(score >= observed - slack for score in scores)
+    down = sum(score <= observed + slack for score in scores)
+    return Tails(up / len(scores), down / len(scores))
+
+
+def _score(weights: Strata, strata: Strata) -> float:
+    return sum(sum(map(mul, row, values)) for row, values in zip(weights, strata, strict=True))
+
+
+def _all_orders(strata: Strata) -> Iterable[Strata]:
+    return product(*(permutations(values) for values in strata))
+
+
+def _drawn_orders(strata: Strata) -> Iterable[Strata]:
+    draw = random.Random(_SEED).random  # noqa: S311 - a permutation test, not a secret
+    for _ in range(DRAWS):
+        yield [sorted(values, key=lambda _: draw()) for values in strata]
