@@ -1,0 +1,105 @@
+"""The nearest valid phrase to one that has no meaning.
+
+Owns the vocabulary's synonyms and the examples. Refuses to know the grammar: it tries a parser that it is given.
+"""
+
+import re
+from collections.abc import Callable, Iterator
+from difflib import get_close_matches
+from functools import cache
+
+from pytest_agentlatency.budgets.figure import Unit
+from pytest_agentlatency.budgets.phrase import PhraseError
+from pytest_agentlatency.budgets.subjects import SERIES, registry
+
+Parse = Callable[[str], object]
+"""Raises PhraseError."""
+
+QUOTED = "a tool's name in quotes"
+"""What is expected where a tool may be named."""
+_SAMPLES = {Unit.TIME: "2 s", Unit.SHARE: "50%", Unit.TOKENS: "20k", Unit.BYTES: "2 GB", Unit.COUNT: "8"}
+_SYNONYMS = {
+    "generation": "decode",
+    "generating": "decode",
+    "framework": "overhead",
+    "validation": "retry",
+    "latency": "total",
+    "duration": "total",
+    "input": "context",
+    "prompt": "context",
+    "less": "under",
+    "more": "over",
+    "steps": "turns",
+    "iterations": "turns",
+    "unchanged": "stable",
+    "flat": "constant",
+    "cache": "cached",
+}
+_REPAIRS = 4  # words put right before a phrase counts as something else
+
+
+def nearest(error: PhraseError, parse: Parse) -> str:
+    """Give the nearest valid phrase: the same with words put right, or else the most similar of the examples."""
+    return _repaired(error, parse) or next(
+        iter(get_close_matches(error.text.lower(), _examples(), n=1, cutoff=0.0)), ""
+    )
+
+
+def _repaired(error: PhraseError, parse: Parse) -> str:
+    """Put right one word after the other, from the left; empty when that doesn't lead to a valid phrase."""
+    for _ in range(_REPAIRS):
+        text = _respelled(error)
+        if not text:
+            break
+        failed = _failure(text, parse)
+        if failed is None:
+            return text
+        error = failed
+    start = error.text[: error.at].rstrip()
+    return start if start and _failure(start, parse) is None else ""
+
+
+def _failure(text: str, parse: Parse) -> PhraseError | None:
+    try:
+        parse(text)
+    except PhraseError as error:
+        return error
+    return None
+
+
+def _respelled(error: PhraseError) -> str:
+    """Replace the word by the one that was meant, as far as that can be told."""
+    found = re.match(r"[\w-]+", error.text[error.at :])
+    if found is None:
+        return ""
+    word, options = found[0], re.findall(r"[a-z][a-z-]*", error.expected)
+    meant = _SYNONYMS.get(word.lower(), "")
+    if meant not in options:
+        quoted = f"{word!r}" if QUOTED in error.expected else ""
+        meant = next(iter(get_close_matches(word.lower(), options, n=1)), quoted)
+    return error.text[: error.at] + meant + error.text[error.at + len(word) :] if meant else ""
+
+
+@cache
+def _examples() -> tuple[str, ...]:
+    """One valid phrase for each name and, where it has them, each scope."""
+    return (*_bound_examples(), *_other_examples())
+
+
+def _bound_examples() -> Iterator[str]:
+    for name, subject in registry().items():
+        start = f"{name} under {_SAMPLES[subject.unit]}"
+        if subject.unit is Unit.COUNT:
+            start = f"{name} at most {_SAMPLES[subject.unit]}"
+        if subject.in_total:
+            yield start
+        if subject.at_turn:
+            yield from (f"{start} at turn 6", f"{start} at every turn")
+        if subject.takes_each:
+            yield f"{start} each"
+
+
+def _other_examples() -> Iterator[str]:
+    yield from (f"{series} growth is linear" for series in SERIES)
+    yield from (f"{series} growth is at most linear" for series in SERIES)
+    yield from ("prefix stable", "prefix stable except turns 5")
