@@ -1,0 +1,321 @@
+"""Lanes are told apart by what requests say. Prompts are built from Anthropic bodies by the provider itself."""
+
+import json
+import time
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pytest_agentlatency.model.recording import Request, Response
+from pytest_agentlatency.wire.anthropic import Anthropic
+from pytest_agentlatency.wire.lineage import Lineage, Placement
+from pytest_agentlatency.wire.message import Answer, Prompt
+
+ANTHROPIC = Anthropic()
+SEARCH = {"name": "search", "description": "Find pages.", "input_schema": {"type": "object"}}
+SUPPORT = "You answer customers of a parcel service. Be short and polite."
+
+
+def prompt(*messages: dict[str, Any], system: Any = SUPPORT, tools: Any = (SEARCH,), **more: Any) -> Prompt:
+    body = {"model": "m", "messages": list(messages), "system": system, "tools": list(tools), **more}
+    return ANTHROPIC.prompt(Request("POST", "https://host/v1/messages", body=json.dumps(body).encode()))
+
+
+def answer(*content: dict[str, Any], id: str = "") -> Answer:
+    body = {"type": "message", "id": id, "role": "assistant", "content": list(content)}
+    return ANTHROPIC.answer(Response(200, chunks=(json.dumps(body).encode(),)))
+
+
+def user(*content: str | dict[str, Any]) -> dict[str, Any]:
+    return {"role": "user", "content": [{"type": "text", "text": c} if isinstance(c, str) else c for c in content]}
+
+
+def assistant(*content: dict[str, Any]) -> dict[str, Any]:
+    return {"role": "assistant", "content": list(content)}
+
+
+def text(value: str) -> dict[str, Any]:
+    return {"type": "text", "text": value}
+
+
+def call(query: str, id: str = "toolu_1") -> dict[str, Any]:
+    return {"type": "tool_use", "id": id, "name": "search", "input": {"query": query, "limit": 3}}
+
+
+def result(content: Any, id: str = "toolu_1") -> dict[str, Any]:
+    return {"type": "tool_result", "tool_use_id": id, "content": content}
+
+
+class Conversation:
+    """Plays a run against a Lineage: each ask is answered before the next, unless told otherwise."""
+
+    def __init__(self) -> None:
+        self.lineage = Lineage()
+
+    def ask(self, asked: Prompt, *said: dict[str, Any], id: str = "") -> Placement:
+        placed = self.lineage.place(asked)
+        self.lineage.answered(placed.lane, answer(*said, id=id))
+        return placed
+
+
+def where(placement: Placement) -> tuple[int, int]:
+    return placement.lane, placement.turn
+
+
+def test_history_that_grows_is_one_lane():
+    run = Conversation()
+    first = run.ask(prompt(user("Where is it?")), call("parcel"))
+    second = run.ask(
+        prompt(user("Where is it?"), assistant(call("parcel")), user(result("in transit"))), text("On its way.")
+    )
+    assert where(first), where(second) == ((1, 1), (1, 2))
+    assert not first.extends
+    assert second.extends
+    assert second.rewritten_from is None
+    assert second.whole
+
+
+def test_string_content_and_text_block_are_the_same_message():
+    run = Conversation()
+    run.ask(prompt({"role": "user", "content": "Where is it?"}), call("parcel"))
+    second = run.ask(prompt(user("Where is it?"), assistant(call("parcel")), user(result("in transit"))))
+    assert where(second) == (1, 2)
+    assert second.extends
+
+
+def test_moved_cache_marker_and_nulls_break_nothing():
+    run = Conversation()
+    marked = {**text("Where is it?"), "cache_control": {"type": "ephemeral"}}
+    run.ask(prompt(user(marked)), call("parcel"))
+    plain = {**text("Where is it?"), "citations": None}
+    second = run.ask(
+        prompt(user(plain), assistant(call("parcel")), user({**result("x"), "cache_control": {"type": "ephemeral"}}))
+    )
+    assert where(second) == (1, 2)
+    assert second.extends
+
+
+def test_ids_don_t_tell_messages_apart():
+    run = Conversation()
+    run.ask(prompt(user("Q"), assistant(call("a", "toolu_1")), user(result("r", "toolu_1"))), text("done"))
+    again = prompt(
+        user("Q"), assistant(call("a", "toolu_9")), user(result("r", "toolu_9")), assistant(text("done")), user("more")
+    )
+    assert run.ask(again).extends
+
+
+def test_blocks_appended_to_the_last_user_message_extend_it():
+    run = Conversation()
+    run.ask(prompt(user("Q")))
+    assert run.ask(prompt(user("Q", "A reminder."))).extends
+
+
+def test_side_call_with_a_head_of_its_own_is_its_own_lane():
+    """A title generator gets the user's message too."""
+    run = Conversation()
+    title = run.ask(prompt(user("Where is it?"), system="Write a title of five words.", tools=()), text("Lost parcel"))
+    main = run.ask(prompt(user("Where is it?")), call("parcel"))
+    later = run.ask(prompt(user("Where is it?"), assistant(call("parcel")), user(result("x"))))
+    assert [where(each) for each in (title, main, later)] == [(1, 1), (2, 1), (2, 2)]
+
+
+def test_sub_agent_does_not_pollute_its_parent_c17():
+    """Parent of 3 turns, child of 4 with another task: two lanes, 7 calls."""
+    run = Conversation()
+    parent, child, seen = [user("Plan a trip")], [user("Find a hotel")], []
+    seen.append(run.ask(prompt(*parent), call("hotel", "p1")))
+    for turn in range(4):
+        seen.append(run.ask(prompt(*child, system="You find hotels.", tools=()), text(f"child {turn}")))
+        child += [assistant(text(f"child {turn}")), user(f"go on {turn}")]
+    for turn in range(2):
+        parent += [assistant(call("hotel" if not turn else f"q{turn}", "p1")), user(result(f"r{turn}", "p1"))]
+        seen.append(run.ask(prompt(*parent), call(f"q{turn + 1}", "p1")))
+    assert [where(each) for each in seen] == [(1, 1), (2, 1), (2, 2), (2, 3), (2, 4), (1, 2), (1, 3)]
+
+
+def test_clock_in_the_system_prompt_keeps_the_lane():
+    run = Conversation()
+    run.ask(prompt(user("Q"), system=f"{SUPPORT} It is 12:03:11."), call("a"))
+    second = run.ask(prompt(user("Q"), assistant(call("a")), user(result("r")), system=f"{SUPPORT} It is 12:03:19."))
+    assert where(second) == (1, 2)
+
+
+def test_tools_taken_away_for_the_last_answer_keep_the_lane():
+    run = Conversation()
+    run.ask(prompt(user("Q")), call("a"))
+    assert where(run.ask(prompt(user("Q"), assistant(call("a")), user(result("r")), tools=()))) == (1, 2)
+
+
+def test_same_request_after_the_answer_is_a_re_ask():
+    run = Conversation()
+    run.ask(prompt(user("Q")), text("not JSON"))
+    again = run.ask(prompt(user("Q")), text("{}"))
+    assert where(again) == (1, 2)
+    assert again.extends
+
+
+def test_same_request_after_a_failure_is_a_re_ask():
+    lineage = Lineage()
+    lineage.answered(lineage.place(prompt(user("Q"))).lane, Answer(error="overloaded_error"))
+    assert where(lineage.place(prompt(user("Q")))) == (1, 2)
+
+
+def test_equal_requests_in_flight_together_are_parallel_lanes():
+    lineage = Lineage()
+    first, second = lineage.place(prompt(user("Q"))), lineage.place(prompt(user("Q")))
+    assert (where(first), where(second)) == ((1, 1), (2, 1))
+
+
+def test_parallel_lanes_of_equal_requests_are_continued_by_their_answers():
+    lineage = Lineage()
+    lineage.place(prompt(user("Q")))
+    lineage.place(prompt(user("Q")))
+    lineage.answered(2, answer(text("second")))
+    lineage.answered(1, answer(text("first")))
+    to_first = lineage.place(prompt(user("Q"), assistant(text("first")), user("go on")))
+    to_second = lineage.place(prompt(user("Q"), assistant(text("second")), user("go on")))
+    assert (where(to_first), where(to_second)) == ((1, 2), (2, 2))
+
+
+def test_second_run_of_the_same_task_is_a_new_lane():
+    run = Conversation()
+    for _ in range(2):
+        run.ask(prompt(user("Q")), call("a"))
+        run.ask(prompt(user("Q"), assistant(call("a")), user(result("r"))), text("done"))
+    again = run.lineage.place(
+        prompt(user("Q"), assistant(call("a")), user(result("r")), assistant(text("done")), user("?"))
+    )
+    assert again.turn == 3
+    assert len({run.lineage.place(prompt(user("Q"))).lane, 1, 2}) == 3
+
+
+def test_questions_about_one_document_are_a_lane_each():
+    run = Conversation()
+    document = "A long document. " * 50
+    lanes = [run.ask(prompt(user(document, f"Question {n}?")), text(f"Answer {n}.")).lane for n in range(3)]
+    assert lanes == [1, 2, 3]
+
+
+def test_shared_examples_don_t_join_conversations():
+    run = Conversation()
+    shots = [user("2+2?"), assistant(text("4"))]
+    lanes = [run.ask(prompt(*shots, user(f"{n}+{n}?")), text(str(2 * n))).lane for n in (3, 4, 5)]
+    assert lanes == [1, 2, 3]
+
+
+def test_volatile_tail_is_a_rewrite_where_it_stood():
+    """`Tool-call turn 1 of 100`, which the next request replaces."""
+    run = Conversation()
+    run.ask(prompt(user("Q", "Turn 1 of 100")), call("a"))
+    second = run.ask(prompt(user("Q"), assistant(call("a")), user(result("r"), "Turn 2 of 100")))
+    assert where(second) == (1, 2)
+    assert not second.extends
+    assert second.rewritten_from == "messages[1].content[0]"
+
+
+def test_sliding_window_stays_in_its_lane_d6():
+    run = Conversation()
+    history = [user("Q")]
+    for turn in range(6):
+        placed = run.ask(prompt(*history[-5:]), call(f"a{turn}"))
+        assert where(placed) == (1, turn + 1)
+        history += [assistant(call(f"a{turn}")), user(result(f"r{turn}"))]
+    assert placed.rewritten_from == "messages[0].content[0]"
+
+
+def test_compaction_behind_the_task_is_a_rewrite_d6():
+    run = Conversation()
+    run.ask(prompt(user("Q")), call("a"))
+    run.ask(prompt(user("Q"), assistant(call("a")), user(result("r"))), call("b"))
+    compacted = run.ask(prompt(user("Q"), user("Summary of the work so far: a was tried.")))
+    assert where(compacted) == (1, 3)
+    assert compacted.rewritten_from == "messages[1].content[0]"
+
+
+def test_thinking_left_out_later_keeps_the_lane():
+    run = Conversation()
+    thought = {"type": "thinking", "thinking": "hm", "signature": "c2ln"}
+    run.ask(prompt(user("Q")), thought, text("A"))
+    assert run.ask(prompt(user("Q"), assistant(text("A")), user("Q2"))).extends
+
+
+def test_previous_id_fills_in_what_the_server_holds():
+    run = Conversation()
+    first = run.ask(prompt(user("Q"), thread={"type": "create"}), call("a"), id="msg_1")
+    new = prompt(user(result("r")), system=None, tools=(), thread={"type": "continue", "previous_message_id": "msg_1"})
+    second = run.ask(new, text("done"), id="msg_2")
+    assert (where(first), where(second)) == ((1, 1), (1, 2))
+    assert second.extends
+    assert second.whole
+    assert [tool.name for tool in second.prompt.tools] == ["search"]
+    assert second.prompt.system[0].text == SUPPORT
+    assert [message.role for message in second.prompt.messages] == ["user", "assistant", "user"]
+
+
+def test_unknown_previous_id_is_a_lane_whose_history_is_not_whole():
+    run = Conversation()
+    run.ask(prompt(user("Q")), text("A"), id="msg_1")
+    stranger = run.ask(prompt(user("go on"), thread={"previous_message_id": "msg_0"}), text("B"), id="msg_2")
+    after = run.ask(prompt(user("and on"), thread={"previous_message_id": "msg_2"}))
+    assert (where(stranger), where(after)) == ((2, 1), (2, 2))
+    assert not stranger.whole
+    assert not after.whole
+
+
+def test_two_continuations_of_one_answer_are_two_lanes():
+    run = Conversation()
+    run.ask(prompt(user("Q")), text("A"), id="msg_1")
+    continued = {"previous_message_id": "msg_1"}
+    placed = [run.lineage.place(prompt(user(f"branch {n}"), thread=continued)) for n in range(2)]
+    assert [where(each) for each in placed] == [(1, 2), (2, 1)]
+    assert len(placed[1].prompt.messages) == 3
+
+
+def test_continuation_after_a_failed_one_is_a_re_ask():
+    run = Conversation()
+    run.ask(prompt(user("Q")), text("A"), id="msg_1")
+    continued = prompt(user("go on"), thread={"previous_message_id": "msg_1"})
+    run.ask(continued)
+    assert where(run.ask(continued)) == (1, 3)
+
+
+def test_empty_prompts_are_never_taken_for_one_another():
+    lineage = Lineage()
+    lanes = [lineage.place(Prompt("m")).lane for _ in range(2)]
+    assert lanes == [1, 2]
+
+
+@given(st.lists(st.integers(0, 3), min_size=1, max_size=30))
+def test_interleaving_of_conversations_changes_no_turn(order: list[int]):
+    """Four conversations in any interleaving: each is one lane, its turns counted from 1."""
+    run = Conversation()
+    histories = {n: [user(f"Task {n}")] for n in range(4)}
+    lanes: dict[int, list[Placement]] = {}
+    for n in order:
+        placed = run.ask(prompt(*histories[n]), text("Let me see."))
+        histories[n] += [assistant(text("Let me see.")), user("go on")]
+        lanes.setdefault(n, []).append(placed)
+    assert all([each.turn for each in lane] == list(range(1, len(lane) + 1)) for lane in lanes.values())
+    assert len({lane[0].lane for lane in lanes.values()}) == len(lanes)
+    assert all(each.lane == lane[0].lane for lane in lanes.values() for each in lane)
+
+
+@pytest.mark.parametrize("rewrites", [False, True])
+def test_time_is_linear_in_the_blocks_sent(rewrites):
+    """Twice the turns of a growing history hold four times the blocks; pairwise comparison would take eight times."""
+
+    def seconds(turns: int) -> float:
+        prompts, history = [], [user("Task " * 200)]
+        for turn in range(turns):
+            prompts.append(prompt(*history, *([user(f"Turn {turn}")] if rewrites else [])))
+            history += [assistant(call(f"q{turn}")), user(result(f"{turn} page " * 200))]
+        run, start = Conversation(), time.process_time()
+        for each in prompts:
+            run.ask(each)
+        return time.process_time() - start
+
+    seconds(20)
+    short, long = min(seconds(60) for _ in range(3)), min(seconds(120) for _ in range(3))
+    assert long < 7 * short
