@@ -14,10 +14,11 @@ from pytest_agentlatency.model.usage import Tokens, Usage
 from pytest_agentlatency.wire import anthropic_content as content
 from pytest_agentlatency.wire.content import params
 from pytest_agentlatency.wire.draft import TEXT, THINKING, TOOL_JSON, Draft, DraftBlock
-from pytest_agentlatency.wire.frames import error_of_status, frames, is_stream
+from pytest_agentlatency.wire.frames import error_of_status, read
 from pytest_agentlatency.wire.jsonedge import compact, loads, mapping, sequence, string, tokens
 from pytest_agentlatency.wire.message import Answer, Prompt
 from pytest_agentlatency.wire.paths import path_of
+from pytest_agentlatency.wire.servertimes import Extras, collect, server_times
 
 _PATH = re.compile(
     r"/v1(?:beta\d*)?/messages/?$|/publishers/anthropic/models/(?P<model>[^/:]+):(?:streamR|r)awPredict$"
@@ -49,10 +50,11 @@ class Anthropic:
 
     def answer(self, response: Response) -> Answer:
         """What the message, the stream of events or the error says."""
-        reading = Reading(status=response.status, streamed=is_stream(response))
-        for frame in frames(response):
+        body = read(response)
+        reading = Reading(streamed=body.streamed)
+        for frame in body.frames:
             reading.take(frame.value, frame.chunk)
-        return reading.answer()
+        return reading.answer(response)
 
 
 def prompt_of(body: Mapping[str, Any], *, model: str = "", streamed: bool = False) -> Prompt:
@@ -97,12 +99,12 @@ def _multi_pass(usage: Mapping[str, Any]) -> bool:
 class Reading:
     """A message while its events are read; a body that is no stream is one event."""
 
-    status: int = 200
     streamed: bool = False
     draft: Draft = field(default_factory=Draft)
     message: dict[str, Any] = field(default_factory=dict[str, Any])
     content: dict[int, dict[str, Any]] = field(default_factory=dict[int, dict[str, Any]])
     usage: dict[str, Any] = field(default_factory=dict[str, Any])
+    extras: Extras = field(default_factory=dict[str, Any])
     finished: bool = False
     error: str = ""
     unknown: dict[str, None] = field(default_factory=dict[str, None])
@@ -112,8 +114,8 @@ class Reading:
         event = mapping(value)
         if self.streamed and chunk is not None:
             self.draft.event(chunk)
-        kind = string(event.get("type")) or ("error" if "error" in event else "")
-        match kind:
+        collect(self.extras, event)
+        match string(event.get("type")) or ("error" if "error" in event else ""):
             case "message":
                 self._start(event)
                 self.finished = True
@@ -124,12 +126,8 @@ class Reading:
                 self._use(event)
             case "message_stop":
                 self.finished = True
-            case "content_block_start":
-                self._open(_index(event), mapping(event.get("content_block")))
-            case "content_block_delta":
-                self._grow(_index(event), mapping(event.get("delta")))
-            case "content_block_stop":
-                self._close(_index(event))
+            case "content_block_start" | "content_block_delta" | "content_block_stop" as kind:
+                self._block(kind, _index(event), event)
             case "error":
                 self.error = string(mapping(event.get("error")).get("type")) or "error"
             case "" | "ping":
@@ -137,15 +135,19 @@ class Reading:
             case unknown:
                 self.unknown[unknown] = None
 
+    def _block(self, kind: str, index: int, event: Mapping[str, Any]) -> None:
+        if kind == "content_block_start":
+            self._open(index, mapping(event.get("content_block")))
+        elif kind == "content_block_delta":
+            self._grow(index, mapping(event.get("delta")))
+        elif found := self.draft.find(index):
+            found.last_chunk = self.draft.chunk
+
     def _start(self, message: Mapping[str, Any]) -> None:
         self._update(message)
         self._use(message)
         for index, block in enumerate(sequence(message.get("content"))):
             self._open(index, mapping(block))
-
-    def _close(self, index: int) -> None:
-        if found := self.draft.find(index):
-            found.last_chunk = self.draft.chunk
 
     def _grow(self, index: int, delta: Mapping[str, Any]) -> None:
         block = self.draft.find(index)
@@ -182,8 +184,8 @@ class Reading:
         # Counts on a message_delta are cumulative: the last one stands, and a missing one keeps the earlier.
         self.usage.update({k: v for k, v in mapping(holder.get("usage")).items() if v is not None})
 
-    def answer(self) -> Answer:
-        """Return the answer as far as it came."""
+    def answer(self, response: Response) -> Answer:
+        """Return the answer as far as it came; the response adds its status and its headers."""
         message = self.message
         reason = mapping(mapping(message.get("diagnostics")).get("cache_miss_reason"))
         return Answer(
@@ -195,9 +197,10 @@ class Reading:
             marks=self.draft.marks(),
             streamed=self.streamed,
             finished=self.finished,
-            error=self.error or error_of_status(self.status),
+            error=self.error or error_of_status(response.status),
             unknown_events=tuple(self.unknown),
             miss_reason=string(reason.get("type")),
+            server=server_times(self.extras, self.usage, response, streamed=self.streamed),
             message=content.message("assistant", self._final_content(), "content") if self.content else None,
         )
 

@@ -6,7 +6,7 @@ Owns what of a block a tokenizer would be given, and which parts never are: base
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from pytest_agentlatency.wire.content import MARKER, media_head, unmarked
+from pytest_agentlatency.wire.content import is_marked, media_head, unmarked
 from pytest_agentlatency.wire.jsonedge import canonical, compact, mapping, sequence, string
 from pytest_agentlatency.wire.message import Block, Message, ToolDefinition
 
@@ -26,7 +26,7 @@ def _tool(value: Mapping[str, Any], path: str) -> ToolDefinition:
         raw=canonical(plain),
         path=path,
         wire=compact(plain),
-        cache_marked=bool(value.get(MARKER)),
+        cache_marked=is_marked(value),
         deferred=value.get("defer_loading") is True,
     )
 
@@ -75,10 +75,10 @@ def _block(value: Mapping[str, Any], path: str, names: Names) -> Block:
 
 def _without_markers(value: Mapping[str, Any]) -> tuple[dict[str, Any], bool]:
     """Copy of a block without cache markers, its own and those of the blocks inside, and whether there was one."""
-    plain, marked = unmarked(value), bool(value.get(MARKER))
+    plain, marked = unmarked(value), is_marked(value)
     inner = plain.get("content")
     if isinstance(inner, list):
-        marked = marked or any(mapping(each).get(MARKER) for each in sequence(inner))
+        marked = marked or any(is_marked(mapping(each)) for each in sequence(inner))
         plain["content"] = [unmarked(each) if isinstance(each, dict) else each for each in sequence(inner)]
     return plain, marked
 

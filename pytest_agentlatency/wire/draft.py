@@ -3,7 +3,7 @@
 Owns the rule which chunk carried the first and the last generated token. Refuses to know any provider's events.
 """
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterable
 from dataclasses import dataclass, field
 
 from pytest_agentlatency.wire.message import AnswerBlock, Marks
@@ -90,6 +90,10 @@ class Draft:
         self.last_token = self.chunk
         if self.first_token is None and self.chunk is not None:
             self.first_token, self.inferred = block.first_chunk, True
+
+    def items(self) -> Iterable[tuple[Hashable, DraftBlock]]:
+        """Return keys and blocks, in the order in which they opened."""
+        return self._blocks.items()
 
     def marks(self) -> Marks:
         """Return the moments as they stand."""
