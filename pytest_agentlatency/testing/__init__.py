@@ -5,6 +5,7 @@
 Hypothesis is needed for `pytest_agentlatency.testing.strategies` only.
 """
 
+from pytest_agentlatency.testing.clock import FakeClock
 from pytest_agentlatency.testing.costs import Cost, CostModel, InputTokens, count_tokens
 from pytest_agentlatency.testing.faults import (
     Blank,
@@ -37,6 +38,7 @@ __all__ = [
     "Cut",
     "Drop",
     "ErrorEvent",
+    "FakeClock",
     "Fault",
     "InputTokens",
     "Insert",

@@ -22,7 +22,7 @@ def plan(reply: Reply, speech: Speech) -> Plan:
     if speech.streamed:
         return Plan(200, SSE_HEADERS | headers, speech.cost.queue, tuple(_frames(reply, speech)), streamed=True)
     body = json.dumps(completion(reply, speech), ensure_ascii=False).encode()
-    at = speech.last_token
+    at = speech.cost.last_token
     return Plan(200, JSON_HEADERS | headers, at, (Frame(at, body, generated=bool(reply.blocks)),))
 
 
@@ -67,7 +67,7 @@ def _frames(reply: Reply, speech: Speech) -> Iterator[Frame]:
 
 
 def _last_frames(reply: Reply, speech: Speech) -> Iterator[Frame]:
-    end = speech.last_token
+    end = speech.cost.last_token
     yield Frame(end, _chunk(speech, {}, finish=_finish(reply)))
     if speech.with_usage:
         closing = {"choices": [], "usage": usage(speech, reply)} | _timings(speech, reply)

@@ -22,14 +22,14 @@ def count_tokens(text: str) -> int:
     return -(-len(text.encode(errors="surrogatepass")) // BYTES_PER_TOKEN)
 
 
-def split_tokens(text: str, tokens: int) -> tuple[tuple[str, int], ...]:
-    """Cut a text into pieces of so many tokens each (the last may have fewer), as (piece, its tokens).
+def split_tokens(text: str, tokens: int, first: int | None = None) -> tuple[tuple[str, int], ...]:
+    """Cut a text into pieces of so many tokens each, as (piece, its tokens); the first may have another size.
 
-    Pieces are never empty and never split a character: a character has at most 4 bytes, so that a text has at least as
-    many characters as tokens.
+    The last has what is left. Pieces are never empty and never split a character: a character has at most 4 bytes, so
+    that a text has at least as many characters as tokens.
     """
     count = count_tokens(text)
-    edges = [*range(0, count, tokens), count]
+    edges = sorted({0, *range(min(first or tokens, count), count, tokens), count})
     return tuple(
         (text[start * len(text) // count : end * len(text) // count], end - start) for start, end in pairwise(edges)
     )
@@ -74,21 +74,27 @@ class Cost:
     """Prefill begun -> first generated token."""
     decode: int = 0
     """First -> last generated token."""
-    per_token: int = 0
-    """Between two generated tokens; `decode` is this times (output tokens - 1)."""
+    output: int = 0
+    """Generated tokens; they are spread evenly over `decode`."""
 
     def scaled(self, factor: float) -> "Cost":
         """The same with every time multiplied by the factor, rounded to whole nanoseconds."""
-        return Cost(*(round(factor * each) for each in (self.queue, self.prefill, self.decode, self.per_token)))
+        queue, prefill, decode = (round(factor * each) for each in (self.queue, self.prefill, self.decode))
+        return Cost(queue, prefill, decode, self.output)
 
     @property
     def first_token(self) -> int:
         """Request received -> first generated token."""
         return self.queue + self.prefill
 
+    @property
+    def last_token(self) -> int:
+        """Request received -> last generated token."""
+        return self.first_token + self.decode
+
     def token(self, number: int) -> int:
         """Request received -> generated token of this number, from 1; for 0, the first token's time."""
-        return self.first_token + max(0, number - 1) * self.per_token
+        return self.first_token + self.decode * max(0, number - 1) // max(1, self.output - 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +131,7 @@ class CostModel:
         cached, new = tokens.read, tokens.work
         pairs = 2 * cached * new + new * new
         prefill = self.fixed + self.prefill * new + self.attention * pairs // 1000
-        return Cost(self.queue, prefill, self.decode * max(0, output - 1), self.decode)
+        return Cost(self.queue, prefill, self.decode * max(0, output - 1), output)
 
 
 class PrefixCache:

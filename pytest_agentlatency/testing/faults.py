@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
+from pytest_agentlatency.testing.coding import encoder
 from pytest_agentlatency.testing.messages_api import JSON_HEADERS, refusal
 from pytest_agentlatency.testing.plan import Ending, Frame, Plan
 
@@ -149,7 +150,9 @@ class ErrorEvent:
     message: str = "the simulated model is overloaded"
 
     def change(self, plan: Plan) -> Plan:
-        """Replace the rest by the error."""
+        """Replace the rest by the error; nothing changes in a JSON answer."""
+        if not plan.streamed:
+            return plan
         kept = plan.frames[: self.after]
         at = plan.frames[min(self.after, len(plan.frames) - 1)].at if plan.frames else plan.headers_at
         error = _event("error", {"error": {"type": self.kind, "message": self.message}})
@@ -167,9 +170,15 @@ class Blank:
 
 @dataclass(frozen=True, slots=True)
 class Coding:
-    """A content coding: `gzip`, `deflate`, and where their packages are installed `br`, `zstd`; flushed every event."""
+    """A content coding: `gzip`, `deflate`, or `br`, `zstd` with the packages brotli, zstandard; flushed every event.
+
+    ValueError for another name; ImportError where the package is missing.
+    """
 
     name: str = "gzip"
+
+    def __post_init__(self) -> None:
+        encoder(self.name)
 
     def change(self, plan: Plan) -> Plan:
         """Encode while sending."""

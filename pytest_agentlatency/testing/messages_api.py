@@ -31,7 +31,7 @@ def plan(reply: Reply, speech: Speech) -> Plan:
     if speech.streamed:
         return Plan(200, SSE_HEADERS | headers, speech.cost.queue, tuple(_frames(reply, speech)), streamed=True)
     body = json.dumps(message(reply, speech), ensure_ascii=False).encode()
-    at = speech.last_token
+    at = speech.cost.last_token
     return Plan(200, JSON_HEADERS | headers, at, (Frame(at, body, generated=bool(reply.blocks)),))
 
 
@@ -98,8 +98,8 @@ def _frames(reply: Reply, speech: Speech) -> Iterator[Frame]:
     for index, block in enumerate(pieces(reply, speech.tokens_per_event)):
         yield from _block_frames(reply, index, block, speech)
     end = {"delta": {"stop_reason": reply.stop, "stop_sequence": None}, "usage": usage(speech, reply)}
-    yield Frame(speech.last_token, event("message_delta", end))
-    yield Frame(speech.last_token, event("message_stop", {}))
+    yield Frame(speech.cost.last_token, event("message_delta", end))
+    yield Frame(speech.cost.last_token, event("message_stop", {}))
 
 
 def _block_frames(reply: Reply, index: int, cut: tuple[ReplyBlock, int, list[Any]], speech: Speech) -> Iterator[Frame]:

@@ -64,8 +64,3 @@ class Speech:
     def prelude_at(self) -> int:
         """When the stream's first event is due."""
         return self.cost.queue if self.early_prelude else self.cost.first_token
-
-    @property
-    def last_token(self) -> int:
-        """When the last token is due."""
-        return self.cost.first_token + self.cost.decode

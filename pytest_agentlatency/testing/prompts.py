@@ -2,8 +2,8 @@
 
 Deliberately not the plugin's own reading of requests (`wire`): it is what that one is measured against.
 
-Tokens of a block are its text's UTF-8 bytes / 4, rounded up: a text's text; a tool call's name and arguments (compact
-JSON), each rounded up; a tool result's text; for a tool definition and every other kind, its compact JSON with sorted
+Tokens of a block are its text's UTF-8 bytes / 4, rounded up: a text's text; a tool call's arguments as compact
+JSON, and 1 for its name; a tool result's text; for a tool definition and every other kind, its compact JSON with sorted
 keys and without cache markers. An image or document counts 1,000. Roles and separators count nothing.
 """
 
@@ -51,7 +51,7 @@ def _block_tokens(block: Json) -> int:
             return count_tokens(str(block.get("thinking", "")))
         case "tool_use":
             arguments = json.dumps(block.get("input"), separators=(",", ":"), ensure_ascii=False)
-            return count_tokens(str(block.get("name", ""))) + count_tokens(arguments)
+            return 1 + count_tokens(arguments)
         case "tool_result":
             return sum(_block_tokens(part) for part in listed(block.get("content")))
         case "image" | "image_url" | "document" | "file":
@@ -76,7 +76,7 @@ def _chat_blocks(body: Json) -> Iterator[PromptBlock]:
             yield _block(place, part)
         for call in message.get("tool_calls") or ():
             function = call.get("function", {})
-            tokens = count_tokens(str(function.get("name", ""))) + count_tokens(str(function.get("arguments", "")))
+            tokens = 1 + count_tokens(str(function.get("arguments", "")))
             yield PromptBlock(f"{place} {compact(call)}", tokens)
 
 

@@ -36,12 +36,12 @@ class ReplyBlock:
 
     @property
     def name_tokens(self) -> int:
-        """Tokens of a tool's name, generated before its arguments."""
-        return count_tokens(self.name)
+        """A tool's name is one token, generated before its arguments."""
+        return 1 if self.kind == "tool" else 0
 
     @property
     def tokens(self) -> int:
-        """Output tokens: UTF-8 bytes / 4 rounded up, name and text each."""
+        """Output tokens: UTF-8 bytes / 4 rounded up, and one for a tool's name."""
         return self.name_tokens + count_tokens(self.text)
 
 
@@ -182,7 +182,10 @@ class Piece:
 
 
 def pieces(reply: Reply, tokens_per_event: int) -> list[tuple[ReplyBlock, int, list[Piece]]]:
-    """Each block with the tokens generated before its text begins (its name included), and its text in pieces."""
+    """Each block with the tokens generated before its text begins (its name included), and its text in pieces.
+
+    The reply's very first piece is one token, so that it is out when prefill ends, whatever the size of the others.
+    """
     before = accumulate((block.tokens for block in reply.blocks), initial=0)
     return [
         (block, start + block.name_tokens, _cut(block.text, start + block.name_tokens, tokens_per_event))
@@ -191,7 +194,7 @@ def pieces(reply: Reply, tokens_per_event: int) -> list[tuple[ReplyBlock, int, l
 
 
 def _cut(text: str, start: int, tokens_per_event: int) -> list[Piece]:
-    parts = split_tokens(text, tokens_per_event)
+    parts = split_tokens(text, tokens_per_event, first=None if start else 1)
     ends = accumulate((tokens for _, tokens in parts), initial=start)
     next(ends)
     return [Piece(text, end) for (text, _), end in zip(parts, ends, strict=True)]

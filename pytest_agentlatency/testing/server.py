@@ -124,6 +124,8 @@ class LoopbackServer:
             if self._tls is not None:
                 self._halt.wait(self._connect_wait / 1e9)
                 connection = self._tls.wrap_socket(connection, server_side=True)
+                with self._lock:
+                    self._open[number] = connection
             with connection, connection.makefile("rb") as reader:
                 self._converse(number, connection, reader)
         except OSError:
