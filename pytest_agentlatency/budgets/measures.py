@@ -8,6 +8,7 @@ from itertools import pairwise
 
 from pytest_agentlatency.budgets.figure import Figure, Unit, missing
 from pytest_agentlatency.budgets.subjects import Measure, Question, Subject
+from pytest_agentlatency.model import units
 from pytest_agentlatency.model.phase import Phase
 from pytest_agentlatency.model.provenance import Provenance, weakest
 from pytest_agentlatency.model.run import Call, Run, Turn
@@ -71,7 +72,8 @@ def _phase_share(phase: Phase) -> Measure:
         part, whole = time(question), (question.turn or question.run).duration
         if part.value is None or whole is None:
             return missing(Unit.SHARE, part.reason)
-        return Figure(part.value / whole if whole else 0.0, Unit.SHARE, part.provenance)
+        detail = f"{units.duration(part.value)} of {units.duration(whole)}"
+        return Figure(part.value / whole if whole else 0.0, Unit.SHARE, part.provenance, detail=detail)
 
     return measure
 

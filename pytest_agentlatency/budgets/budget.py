@@ -1,0 +1,196 @@
+"""Judging a phrase on a run.
+
+Owns the rules: limits are inclusive; what isn't measured is never kept; a run shorter than its recording never counts
+as faster; a projected time breaks a budget only with its whole interval. Refuses to measure (`subjects`) and to
+decide what a test does with the ruling.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from itertools import accumulate
+
+from pytest_agentlatency.analysis.growth import Growth, Law, classify, satisfies
+from pytest_agentlatency.budgets.evidence import bound_overrun, growth_overrun, prefix_overrun, unmeasured
+from pytest_agentlatency.budgets.figure import Break, Figure, Figures, Unit, missing
+from pytest_agentlatency.budgets.phrase import Bound, Comparison, GrowthBound, Phrase, Reach, StablePrefix
+from pytest_agentlatency.budgets.subjects import SERIES, Question, Subject, registry
+from pytest_agentlatency.budgets.verdict import Judgement, Point, Ruling
+from pytest_agentlatency.model.provenance import Provenance, weakest
+from pytest_agentlatency.model.run import Run, Turn
+
+_SEVEREST = (Ruling.BROKEN, Ruling.NOT_MEASURED, Ruling.ADVICE, Ruling.KEPT)
+_MS = 1_000_000
+_UNCERTAIN = {Provenance.PROJECTED, Provenance.ESTIMATED}
+
+
+def judge(phrase: Phrase, run: Run, figures: Figures | None = None) -> Judgement:
+    """Judge a phrase on a run, asking the given analyses. Pure: the same arguments give the same judgement."""
+    asked = figures or Figures()
+    if isinstance(phrase, Bound):
+        return _judge_bound(phrase, run, asked)
+    return _judge_growth(phrase, run, asked) if isinstance(phrase, GrowthBound) else _judge_prefix(phrase, run, asked)
+
+
+def kept(comparison: Comparison, value: float, limit: float) -> bool:
+    """Whether a value keeps a limit; the limit itself always does."""
+    if comparison is Comparison.IS:
+        return value == limit
+    return value <= limit if comparison is Comparison.AT_MOST else value >= limit
+
+
+def shortfall(run: Run) -> str:
+    """Say in a sentence that a replay made fewer turns than its recording; empty when it made all."""
+    made, recorded = len(run.all_turns), run.recorded_turns
+    return "" if recorded is None or made >= recorded else f"the run made {made} of {recorded} recorded turns"
+
+
+# --- bounds
+
+
+def _judge_bound(bound: Bound, run: Run, figures: Figures) -> Judgement:
+    subject = registry()[bound.subject]
+    points = tuple(_points(bound, subject, run, figures))
+    ruling = next((each for each in _SEVEREST if any(point.ruling is each for point in points)), Ruling.NOT_MEASURED)
+    point = min(
+        (each for each in points if each.ruling is ruling),
+        key=lambda each: 0.0 if each.headroom is None else each.headroom,
+        default=None,
+    )
+    reason = _reason(bound, run, point, ruling)
+    judgement = Judgement(bound, ruling, str(bound.limit), point, points, reason)
+    if ruling is Ruling.KEPT:
+        return judgement
+    if ruling is Ruling.NOT_MEASURED:
+        return replace(judgement, overrun=unmeasured(judgement))
+    return replace(judgement, overrun=bound_overrun(judgement, bound, run, figures))
+
+
+def _points(bound: Bound, subject: Subject, run: Run, figures: Figures) -> Iterable[Point]:
+    measure = subject.of_context if bound.limit.of_context and subject.of_context else subject.measure
+    if bound.scope.reach is Reach.TOTAL:
+        yield _total(bound, subject, run, measure(Question(run, None, bound.tool, bound.each, figures)), figures)
+        return
+    wanted = bound.scope.turns if bound.scope.reach is Reach.AT else ()
+    for number in wanted:
+        if number > len(run.turns):
+            yield Point(number, missing(bound.limit.unit, _no_turn(run, number)), Ruling.NOT_MEASURED)
+    for turn in filter(bound.scope.covers, run.turns):
+        figure = measure(Question(run, turn, bound.tool, bound.each, figures))
+        yield _point(bound, subject, turn.number, _with_interval(figure, subject, run, turn, figures))
+
+
+def _total(bound: Bound, subject: Subject, run: Run, figure: Figure, figures: Figures) -> Point:
+    """Judge over the run. Of a run cut short only what is already too much is known; what it made, is counted."""
+    point = _point(bound, subject, None, _with_interval(figure, subject, run, None, figures))
+    short = shortfall(run)
+    if not short or subject.unit is Unit.COUNT or point.ruling is not Ruling.KEPT:
+        return point
+    return Point(None, replace(figure, reason=f"{short}; a total of fewer is no improvement"), Ruling.NOT_MEASURED)
+
+
+def _point(bound: Bound, subject: Subject, turn: int | None, figure: Figure) -> Point:
+    if figure.value is None:
+        return Point(turn, figure, Ruling.NOT_MEASURED)
+    distance = bound.limit.value - figure.value
+    room = {Comparison.AT_MOST: distance, Comparison.AT_LEAST: -distance, Comparison.IS: -abs(distance)}
+    return Point(turn, figure, _ruling(bound, subject, figure, figure.value), room[bound.comparison])
+
+
+def _ruling(bound: Bound, subject: Subject, figure: Figure, value: float) -> Ruling:
+    if kept(bound.comparison, value, bound.limit.value):
+        return Ruling.KEPT
+    if not subject.clock or figure.provenance not in _UNCERTAIN:
+        return Ruling.BROKEN
+    if figure.low is None or figure.high is None:
+        return Ruling.ADVICE
+    limit = min(max(bound.limit.value, figure.low), figure.high)
+    near = {Comparison.AT_MOST: figure.low, Comparison.AT_LEAST: figure.high, Comparison.IS: limit}[bound.comparison]
+    return Ruling.ADVICE if kept(bound.comparison, near, bound.limit.value) else Ruling.BROKEN
+
+
+def _with_interval(figure: Figure, subject: Subject, run: Run, turn: Turn | None, figures: Figures) -> Figure:
+    if figure.provenance not in _UNCERTAIN or figures.interval is None or not subject.clock or figure.low is not None:
+        return figure
+    ends = figures.interval(run, turn, subject.name)
+    return figure if ends is None else replace(figure, low=ends[0], high=ends[1])
+
+
+def _no_turn(run: Run, number: int) -> str:
+    turns = f"{len(run.turns)} turn{'' if len(run.turns) == 1 else 's'}"
+    return f"no turn {number}: {shortfall(run) or f'the run has {turns}'}"
+
+
+def _reason(bound: Bound, run: Run, point: Point | None, ruling: Ruling) -> str:
+    if point is None:
+        return f"nothing {bound.scope}: {shortfall(run) or f'the run has {len(run.turns)} turns'}"
+    if ruling is Ruling.NOT_MEASURED:
+        at = f"turn {point.turn}: " if point.turn and not point.figure.reason.startswith("no turn") else ""
+        return at + point.figure.reason
+    if ruling is Ruling.ADVICE:
+        return _advice(point.figure)
+    return shortfall(run)
+
+
+def _advice(figure: Figure) -> str:
+    if figure.low is None or figure.high is None:
+        return f"{figure.provenance} without an interval: no reason to fail"
+    low, high = figure.unit.show(figure.low), figure.unit.show(figure.high)
+    return f"{figure.provenance}, {low} to {high}: the limit lies within"
+
+
+# --- growth and prefix
+
+
+def _judge_growth(bound: GrowthBound, run: Run, figures: Figures) -> Judgement:
+    subject = registry()[SERIES[bound.series]]
+    found = [subject.measure(Question(run, turn, figures=figures)) for turn in run.turns]
+    points = tuple(
+        Point(turn.number, figure, Ruling.NOT_MEASURED if figure.value is None else Ruling.KEPT)
+        for turn, figure in zip(run.turns, found, strict=True)
+    )
+    judgement = Judgement(bound, Ruling.NOT_MEASURED, bound.law, points=points)
+    if all(figure.value is None for figure in found):
+        reason = next((figure.reason for figure in found), "the run has no turns")
+        judgement = replace(judgement, reason=reason)
+        return replace(judgement, overrun=unmeasured(judgement))
+    growth = classify(_series(bound, subject, found), cuts=tuple(figures.cuts(run)) if figures.cuts else ())
+    uncertain = (
+        subject.clock and weakest(figure.provenance for figure in found if figure.value is not None) in _UNCERTAIN
+    )
+    ruling = _growth_ruling(bound, growth, uncertain=uncertain)
+    overrun = None if ruling is Ruling.KEPT else growth_overrun(bound, growth, ruling, run, figures)
+    return replace(judgement, ruling=ruling, reason=growth.reason, overrun=overrun)
+
+
+def _series(bound: GrowthBound, subject: Subject, found: Sequence[Figure]) -> list[float | None]:
+    """One value a turn; times in milliseconds, because the classifier's sentence shows them."""
+    scale = _MS if subject.unit is Unit.TIME else 1
+    values = [None if figure.value is None else figure.value / scale for figure in found]
+    return _running(values) if bound.series.startswith("cumulative") else values
+
+
+def _running(values: Iterable[float | None]) -> list[float | None]:
+    """Sums up to each value; None from the first unknown one on."""
+    return list(accumulate(values, lambda total, value: None if total is None or value is None else total + value))
+
+
+def _growth_ruling(bound: GrowthBound, growth: Growth, *, uncertain: bool) -> Ruling:
+    law = Law(bound.law)
+    held = satisfies(growth, exactly=law) if bound.exactly else satisfies(growth, at_most=law)
+    if held is None:
+        return Ruling.INCONCLUSIVE
+    if held:
+        return Ruling.KEPT
+    return Ruling.ADVICE if uncertain else Ruling.BROKEN
+
+
+def _judge_prefix(phrase: StablePrefix, run: Run, figures: Figures) -> Judgement:
+    judgement = Judgement(phrase, Ruling.NOT_MEASURED, "stable", reason="the requests' prefixes were not compared")
+    if figures.breaks is None:
+        return replace(judgement, overrun=unmeasured(judgement))
+    breaks = figures.breaks(run)
+    unexpected: list[Break] = [each for each in breaks if each.turn not in phrase.except_turns]
+    if not unexpected:
+        return replace(judgement, ruling=Ruling.KEPT, reason=shortfall(run))
+    overrun = prefix_overrun(unexpected, run, figures)
+    return replace(judgement, ruling=Ruling.BROKEN, reason="", overrun=overrun)

@@ -1,0 +1,139 @@
+"""What to tell of a budget that isn't kept: the headline, the evidence, one next step.
+
+Owns the words. Refuses to judge.
+"""
+
+from collections.abc import Iterator, Sequence
+
+from pytest_agentlatency.analysis.growth import Growth
+from pytest_agentlatency.budgets.figure import Break, Figure, Figures
+from pytest_agentlatency.budgets.phrase import Bound, Comparison, GrowthBound, Reach, StablePrefix
+from pytest_agentlatency.budgets.steps import follows_context, next_step
+from pytest_agentlatency.budgets.subjects import SERIES, registry
+from pytest_agentlatency.budgets.verdict import Judgement, Overrun, Ruling, headline
+from pytest_agentlatency.model import units
+from pytest_agentlatency.model.run import Run, Turn
+
+_LINES = 5  # turns listed one by one
+
+
+def unmeasured(judgement: Judgement) -> Overrun:
+    """Tell that a budget's figure isn't to be had."""
+    phrase, reason = judgement.phrase, judgement.reason
+    if reason.startswith("no turn"):
+        return Overrun(headline(reason), (f"so there is nothing to judge {phrase.text!r} on",))
+    return Overrun(headline("not measured: ", _name(judgement)), (reason,))
+
+
+def _name(judgement: Judgement) -> str:
+    phrase = judgement.phrase
+    if isinstance(phrase, Bound):
+        return _label(phrase) if phrase.scope.reach is Reach.TOTAL else f"{_label(phrase)} {phrase.scope}"
+    return "prefix" if isinstance(phrase, StablePrefix) else f"{phrase.series} growth"
+
+
+def bound_overrun(judgement: Judgement, bound: Bound, run: Run, figures: Figures) -> Overrun:
+    """Tell that a figure is outside its limit."""
+    point = judgement.point
+    if point is None or point.figure.value is None:
+        return unmeasured(judgement)
+    value, limit = _apart(point.figure, point.figure.value, bound)
+    place = f" at turn {point.turn}" if point.turn else ""
+    first = headline(f"{value} ", _label(bound), place, f", budget {_SIDE[bound.comparison]}{limit}")
+    context = _context(run) if follows_context(bound.subject) else ()
+    evidence = (*_outside(judgement, bound), *_reasons(judgement), *context, *_drifts(run, judgement))
+    return Overrun(first, evidence, next_step(bound.subject, run, figures))
+
+
+_SIDE = {Comparison.AT_MOST: "", Comparison.AT_LEAST: "at least ", Comparison.IS: "exactly "}
+
+
+def _label(bound: Bound) -> str:
+    label = registry()[bound.subject].label
+    if bound.tool:
+        label = label.replace("tool", f"tool {bound.tool!r}", 1)
+    return f"{label} in one" if bound.each else label
+
+
+def _apart(figure: Figure, value: float, bound: Bound) -> tuple[str, str]:
+    """Value and limit as shown; with more digits when they would look equal."""
+    shown, limit = str(figure), bound.limit.unit.show(bound.limit.value)
+    if shown.lstrip("~≈") == limit:
+        shown, limit = figure.provenance.mark + figure.unit.exact(value), figure.unit.exact(bound.limit.value)
+    return shown, limit + (" of context" if bound.limit.of_context else "")
+
+
+def _outside(judgement: Judgement, bound: Bound) -> Iterator[str]:
+    """Each turn that is outside, the furthest first."""
+    outside = [point for point in judgement.points if point.ruling in {Ruling.BROKEN, Ruling.ADVICE}]
+    outside.sort(key=lambda point: point.headroom or 0)
+    for point in outside[:_LINES]:
+        place = f"turn {point.turn}" if point.turn else "run"
+        detail = f" ({point.figure.detail})" if point.figure.detail else ""
+        value, limit = _apart(point.figure, point.figure.value or 0, bound)
+        yield f"{place}: {value}{detail}, limit {limit} inclusive, {point.figure.provenance}"
+    yield from _more(len(outside))
+
+
+def _more(count: int) -> Iterator[str]:
+    if count > _LINES:
+        yield f"and {count - _LINES} more"
+
+
+def _reasons(judgement: Judgement) -> Iterator[str]:
+    if judgement.reason:
+        yield judgement.reason
+
+
+def _context(run: Run) -> Iterator[str]:
+    """Context of the main lane, turn by turn: what most figures follow from."""
+    if len(run.turns) > 1:
+        shown = run.turns if len(run.turns) <= 2 * _LINES else (*run.turns[:_LINES], *run.turns[-_LINES:])
+        sizes = [units.tokens(turn.call.usage.context, turn.call.usage.provenance) for turn in shown]
+        if len(shown) < len(run.turns):
+            sizes.insert(_LINES, "…")
+        yield "context by turn: " + "  ".join(sizes)
+
+
+def _drifts(run: Run, judgement: Judgement) -> Iterator[str]:
+    """What the deciding turn, or else the run's first that did, changed against the recording."""
+    at = judgement.point.turn if judgement.point else None
+    drifted = [turn for turn in run.turns if turn.call.drift]
+    chosen = next((turn for turn in drifted if turn.number == at), next(iter(drifted), None))
+    if chosen is not None:
+        yield _drift(chosen)
+
+
+def _drift(turn: Turn) -> str:
+    drift = turn.call.drift
+    delta = None if drift is None else drift.delta
+    size = "" if delta is None else f" {units.signed(units.tokens(delta))} tokens"
+    place = f", first at {drift.difference.path}" if drift and drift.difference else ""
+    return f"turn {turn.number} differs from the recording:{size}{place}"
+
+
+def growth_overrun(bound: GrowthBound, growth: Growth, ruling: Ruling, run: Run, figures: Figures) -> Overrun:
+    """Tell that a series grows otherwise than allowed, or that nobody can say."""
+    limit = f", budget {'exactly ' if bound.exactly else ''}{bound.law}"
+    if ruling is Ruling.INCONCLUSIVE:
+        return Overrun(headline("inconclusive: ", f"{bound.series} growth", limit), (growth.reason,))
+    power = "" if growth.exponent is None else f"t^{growth.exponent:.2f} "
+    first = headline(power, f"{growth.within} ", f"{bound.series} growth", limit)
+    evidence = (growth.reason, *_context(run))
+    return Overrun(first, evidence, next_step(SERIES[bound.series], run, figures))
+
+
+def prefix_overrun(breaks: Sequence[Break], run: Run, figures: Figures) -> Overrun:
+    """Tell where the prefix broke."""
+    first, count = breaks[0], f"{len(breaks)} prefix break{'s' if len(breaks) > 1 else ''}"
+    line = headline(count, f", first at turn {first.turn}", f": {first.reason}")
+    return Overrun(line, tuple(_breaks(breaks)), next_step("prefix", run, figures))
+
+
+def _breaks(breaks: Sequence[Break]) -> Iterator[str]:
+    for each in breaks[:_LINES]:
+        place = f" at {each.path}" if each.path else ""
+        cost = "" if each.reread is None else f", {each.reread:,} tokens to prefill again"
+        snippet = f": {each.snippet!r}" if each.snippet else ""
+        yield f"turn {each.turn}: {each.reason}{place}{cost}{snippet}"
+    yield from _more(len(breaks))
