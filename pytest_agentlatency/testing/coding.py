@@ -3,6 +3,7 @@
 Owns finding an encoder. Refuses to know HTTP.
 """
 
+import sys
 import zlib
 from importlib import import_module
 from typing import Protocol
@@ -21,7 +22,8 @@ class Encoder(Protocol):
 
 
 def encoder(coding: str) -> Encoder:
-    """The encoder of a coding: `` (identity), `gzip`, `deflate`; `br` and `zstd` where their packages are installed.
+    """The encoder of a coding: `` (identity), `gzip`, `deflate`; `br` with brotli, `zstd` with backports.zstd
+    (Python 3.14 has its own).
 
     ValueError for another name; ImportError, from the package itself, when it is missing.
     """
@@ -73,12 +75,11 @@ class _Brotli:
 
 class _Zstd:
     def __init__(self) -> None:
-        zstandard = import_module("zstandard")
-        self._flush_block = zstandard.COMPRESSOBJ_FLUSH_BLOCK
-        self._compressor = zstandard.ZstdCompressor().compressobj()
+        zstd = import_module("compression.zstd" if sys.version_info >= (3, 14) else "backports.zstd")
+        self._compressor = zstd.ZstdCompressor()
 
     def feed(self, data: bytes) -> bytes:
-        return bytes(self._compressor.compress(data) + self._compressor.flush(self._flush_block))
+        return bytes(self._compressor.compress(data, self._compressor.FLUSH_BLOCK))
 
     def finish(self) -> bytes:
-        return bytes(self._compressor.flush())
+        return bytes(self._compressor.flush(self._compressor.FLUSH_FRAME))

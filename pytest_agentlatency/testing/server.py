@@ -198,7 +198,7 @@ class _Player:
         except _StoppedError:
             self._note(outcome="stopped")
         except OSError:
-            self._note(outcome="gone")
+            self._note(outcome="stopped" if self._halt.is_set() else "gone")
         self._note(end=now())
         return self._sent
 
