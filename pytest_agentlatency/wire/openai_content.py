@@ -88,7 +88,7 @@ def part(value: Mapping[str, Any], path: str) -> Block:
     raw = canonical(unmarked(value))
     if kind in _TEXT_KINDS:
         text = string(value.get("text"))
-        return Block("text", text, path, canonical({"text": text, "type": kind}), cache_marked=is_marked(value))
+        return Block("text", text, path, canonical({"text": text, "type": "text"}), cache_marked=is_marked(value))
     if kind == THINKING:  # Mistral: {"type": "thinking", "thinking": [{"type": "text", "text": ...}]}
         return Block(THINKING, "".join(_inner_texts(value.get(THINKING))), path, raw)
     if kind == "refusal":

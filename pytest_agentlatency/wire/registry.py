@@ -10,12 +10,25 @@ from typing import cast
 
 from pytest_agentlatency.model.recording import Request
 from pytest_agentlatency.wire.anthropic import Anthropic
+from pytest_agentlatency.wire.bedrock import BedrockConverse, BedrockInvoke
+from pytest_agentlatency.wire.gemini import Gemini
 from pytest_agentlatency.wire.message import Provider
+from pytest_agentlatency.wire.ollama import Ollama
+from pytest_agentlatency.wire.openai import OpenAIChat
+from pytest_agentlatency.wire.responses import OpenAIResponses
 
 GROUP = "agentlatency.providers"
 """Entry points of this group name a class or function that, called without arguments, gives a `Provider`."""
 
-PROVIDERS: tuple[Provider, ...] = (Anthropic(),)
+PROVIDERS: tuple[Provider, ...] = (
+    Anthropic(),
+    OpenAIChat(),
+    OpenAIResponses(),
+    Gemini(),
+    BedrockConverse(),
+    BedrockInvoke(),
+    Ollama(),
+)
 """Asked in this order; a provider from an entry point is asked before all of them."""
 
 KNOWN_MODEL_HOSTS = frozenset({

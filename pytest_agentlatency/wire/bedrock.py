@@ -1,0 +1,282 @@
+"""Amazon Bedrock: Converse (`/model/ID/converse`, `-stream`), and InvokeModel with the bodies of the models behind it.
+
+Owns Converse's blocks, events and usage, and the envelope of an invocation. Refuses to know Anthropic's own format.
+"""
+
+import binascii
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+from urllib.parse import unquote
+
+from pytest_agentlatency.model.provenance import Provenance
+from pytest_agentlatency.model.recording import Request, Response
+from pytest_agentlatency.model.usage import Tokens, Usage
+from pytest_agentlatency.wire import anthropic
+from pytest_agentlatency.wire import bedrock_content as content
+from pytest_agentlatency.wire.content import params
+from pytest_agentlatency.wire.draft import TEXT, THINKING, TOOL_JSON, Draft
+from pytest_agentlatency.wire.frames import Body, Frame, error_of_status, read
+from pytest_agentlatency.wire.jsonedge import compact, loads, mapping, number, sequence, string, tokens
+from pytest_agentlatency.wire.message import Answer, Message, Prompt
+from pytest_agentlatency.wire.openai_content import parts
+from pytest_agentlatency.wire.paths import path_of
+from pytest_agentlatency.wire.servertimes import Extras, collect, server_times
+
+_CONVERSE = re.compile(r"/model/(?P<model>[^/]+)/converse(?P<stream>-stream)?$")
+_INVOKE = re.compile(r"/model/(?P<model>[^/]+)/invoke(?P<stream>-with-response-stream)?$")
+_TAKEN = frozenset({"system", "messages", "toolConfig"})
+_INVOKE_TAKEN = frozenset({"prompt", "inputText"})
+_EVENTS = frozenset(
+    {"contentBlockStart", "contentBlockDelta", "contentBlockStop", "messageStart", "messageStop", "metadata"}
+)
+_INVOCATION = "amazon-bedrock-invocationMetrics"
+
+
+class BedrockConverse:
+    """The `Provider` of Bedrock's Converse API."""
+
+    name = "bedrock-converse"
+
+    def recognises(self, request: Request) -> bool:
+        """Whether it is a Converse call."""
+        return bool(_CONVERSE.search(path_of(request.url))) and b'"messages"' in request.body
+
+    def prompt(self, request: Request) -> Prompt:
+        """Tools, system and messages of the request; a cache point marks the block before it."""
+        body = mapping(loads(request.body))
+        found = _CONVERSE.search(path_of(request.url))
+        return _prompt(body, found)
+
+    def answer(self, response: Response) -> Answer:
+        """What the response, its events or the error says."""
+        return _converse_answer(read(response), response)
+
+
+class BedrockInvoke:
+    """The `Provider` of Bedrock's InvokeModel: Claude and Nova as themselves, other models by their text and counts."""
+
+    name = "bedrock-invoke"
+
+    def recognises(self, request: Request) -> bool:
+        """Whether it invokes a model that generates text."""
+        asks = any(key in request.body for key in (b'"messages"', b'"prompt"', b'"inputText"'))
+        return asks and bool(_INVOKE.search(path_of(request.url)))
+
+    def prompt(self, request: Request) -> Prompt:
+        """What the body puts before the model; its model stands in the path."""
+        body = mapping(loads(request.body))
+        found = _INVOKE.search(path_of(request.url))
+        if "anthropic_version" in body:
+            return replace(anthropic.prompt_of(body), model=_model(found), streamed=_streams(found))
+        if "messages" in body:
+            return _prompt(body, found)
+        key = "prompt" if "prompt" in body else "inputText"
+        return Prompt(
+            model=_model(found),
+            messages=(Message("user", parts(body.get(key), key), key),),
+            params=params(body, _INVOKE_TAKEN),
+            streamed=_streams(found),
+        )
+
+    def answer(self, response: Response) -> Answer:
+        """What the response says, read as the format that its first message shows."""
+        body = _unwrapped(read(response))
+        first = mapping(body.frames[0].value) if body.frames else {}
+        if string(first.get("type")):
+            reading = anthropic.Reading(streamed=body.streamed)
+            for frame in body.frames:
+                reading.take(frame.value, frame.chunk)
+            return reading.answer(response)
+        found = _converse_answer(body, response)
+        counted = _counted(body, response)
+        return found if found.usage.provenance is Provenance.MEASURED else replace(found, usage=counted)
+
+
+def usage_of(usage: Mapping[str, Any]) -> Usage:
+    """Usage in normal form: `inputTokens` leaves out what was read from or written to the cache."""
+    uncached, output = tokens(usage.get("inputTokens")), tokens(usage.get("outputTokens"))
+    known = uncached is not None or output is not None
+    return Usage(
+        uncached=uncached,
+        cache_read=_count(usage, "cacheReadInputTokens", "cacheReadInputTokenCount"),
+        cache_write=_count(usage, "cacheWriteInputTokens", "cacheWriteInputTokenCount"),
+        output=output,
+        provenance=Provenance.MEASURED if known else Provenance.UNKNOWN,
+        raw=compact(usage) if usage else "",
+    )
+
+
+def _count(usage: Mapping[str, Any], *names: str) -> Tokens:
+    return next((found for name in names if (found := tokens(usage.get(name))) is not None), Tokens(0))
+
+
+def _prompt(body: Mapping[str, Any], found: re.Match[str] | None) -> Prompt:
+    return Prompt(
+        model=_model(found),
+        tools=content.tools(mapping(body.get("toolConfig"))),
+        system=content.blocks(body.get("system"), "system", {}),
+        messages=content.messages(body.get("messages")),
+        params=params(body, _TAKEN) | content.tool_params(mapping(body.get("toolConfig"))),
+        streamed=_streams(found),
+    )
+
+
+def _model(found: re.Match[str] | None) -> str:
+    return unquote(found["model"]) if found else ""
+
+
+def _streams(found: re.Match[str] | None) -> bool:
+    return bool(found and found["stream"])
+
+
+def _converse_answer(body: Body, response: Response) -> Answer:
+    reading = _Reading(streamed=body.streamed)
+    for frame in body.frames:
+        reading.take(frame)
+    return reading.answer(response)
+
+
+@dataclass(slots=True)
+class _Reading:
+    """A Converse answer while its events are read."""
+
+    streamed: bool
+    draft: Draft = field(default_factory=Draft)
+    content: dict[str, dict[str, Any]] = field(default_factory=dict[str, dict[str, Any]])
+    usage: dict[str, Any] = field(default_factory=dict[str, Any])
+    extras: Extras = field(default_factory=dict[str, Any])
+    stop_reason: str = ""
+    error: str = ""
+    unknown: dict[str, None] = field(default_factory=dict[str, None])
+
+    def take(self, frame: Frame) -> None:
+        """Take the next event, or the whole response."""
+        if self.streamed and frame.chunk is not None:
+            self.draft.event(frame.chunk)
+        value = mapping(frame.value)
+        kind = frame.name
+        if kind not in _EVENTS and len(value) == 1:  # Nova, invoked: {"contentBlockDelta": {...}}
+            kind, value = next(iter(value)), mapping(next(iter(value.values())))
+        collect(self.extras, value)
+        self.usage.update(mapping(value.get("usage")))
+        self.stop_reason = string(value.get("stopReason")) or self.stop_reason
+        if frame.failed:
+            self.error = frame.name
+        elif self.streamed:
+            self._event(kind, value)
+        else:
+            self._whole(value)
+
+    def _event(self, kind: str, value: Mapping[str, Any]) -> None:
+        index = compact(value.get("contentBlockIndex", 0))
+        if kind == "contentBlockStart":
+            self._start(index, mapping(value.get("start")))
+        elif kind == "contentBlockDelta":
+            self._delta(index, mapping(value.get("delta")))
+        elif kind == "contentBlockStop":
+            if found := self.draft.find(index):
+                found.last_chunk = self.draft.chunk
+        elif kind and kind not in _EVENTS:
+            self.unknown[kind] = None
+
+    def _whole(self, value: Mapping[str, Any]) -> None:
+        message = mapping(mapping(value.get("output")).get("message"))
+        for index, each in enumerate(sequence(message.get("content"))):
+            one = content.block(mapping(each), "", {})
+            kind = TOOL_JSON if one.kind == "tool_use" else one.kind
+            self.content[str(index)] = dict(mapping(each))
+            self.draft.grow(self.draft.block(str(index), kind, one.name, one.id), one.text)
+
+    def _start(self, index: str, start: Mapping[str, Any]) -> None:
+        tool = mapping(start.get("toolUse"))
+        if tool:
+            self.content[index] = {"toolUse": {**tool, "input": {}}}
+            self.draft.block(index, TOOL_JSON, string(tool.get("name")), string(tool.get("toolUseId")))
+
+    def _delta(self, index: str, delta: Mapping[str, Any]) -> None:
+        thought = mapping(delta.get("reasoningContent"))
+        if thought:
+            self._thought(index, thought)
+        elif "toolUse" in delta:
+            block = self.draft.block(index, TOOL_JSON)
+            self.draft.grow(block, string(mapping(delta["toolUse"]).get("input")))
+        elif "text" in delta:
+            self.content.setdefault(index, {"text": ""})
+            self.draft.grow(self.draft.block(index, TEXT), string(delta["text"]))
+        elif delta:
+            self.unknown[f"contentBlockDelta/{next(iter(delta))}"] = None
+
+    def _thought(self, index: str, thought: Mapping[str, Any]) -> None:
+        block = self.draft.block(index, THINKING)
+        held = self.content.setdefault(index, {"reasoningContent": {"reasoningText": {"text": ""}}})
+        self.draft.grow(block, string(thought.get("text")))
+        if "signature" in thought:
+            held["reasoningContent"]["reasoningText"]["signature"] = string(thought["signature"])
+            self.draft.hidden(block)
+        if "redactedContent" in thought:
+            self.draft.token(block)
+
+    def answer(self, response: Response) -> Answer:
+        """Return the answer as far as it came."""
+        usage = usage_of(self.usage)
+        blocks = [self._final(index) for index in self.content]
+        return Answer(
+            usage=usage,
+            blocks=self.draft.blocks(),
+            stop_reason=self.stop_reason,
+            marks=self.draft.marks(),
+            streamed=self.streamed,
+            finished=bool(self.stop_reason),
+            error=self.error or _error(response),
+            unknown_events=tuple(self.unknown),
+            server=server_times(self.extras, self.usage, response, streamed=self.streamed),
+            message=content.message("assistant", blocks, "content") if blocks else None,
+        )
+
+    def _final(self, index: str) -> Mapping[str, Any]:
+        held, block = self.content[index], self.draft.find(index)
+        if not self.streamed or block is None:
+            return held
+        if "toolUse" in held:
+            arguments = loads(block.text) if block.text else {}
+            return {"toolUse": {**held["toolUse"], "input": block.text if arguments is None else arguments}}
+        if "reasoningContent" in held:
+            return {
+                "reasoningContent": {"reasoningText": {**held["reasoningContent"]["reasoningText"], "text": block.text}}
+            }
+        return {"text": block.text}
+
+
+def _error(response: Response) -> str:
+    """Error type of an AWS response: its `x-amzn-errortype` header, without the namespace after the colon."""
+    named = response.header("x-amzn-errortype") or ""
+    return named.partition(":")[0] if error_of_status(response.status) and named else error_of_status(response.status)
+
+
+def _unwrapped(body: Body) -> Body:
+    """Take the envelope off an invocation's stream: each payload is `{"bytes": base64 of the model's own event}`."""
+    return replace(body, frames=tuple(_unwrap(frame) for frame in body.frames))
+
+
+def _unwrap(frame: Frame) -> Frame:
+    inner = mapping(frame.value).get("bytes")
+    if not isinstance(inner, str):
+        return frame
+    try:
+        return replace(frame, value=loads(binascii.a2b_base64(inner)), name="")
+    except ValueError:
+        return replace(frame, value=None, name="")
+
+
+def _counted(body: Body, response: Response) -> Usage:
+    """Usage of a model whose body has none that we know: Bedrock counts in headers, or in a stream's last event."""
+    metrics: Mapping[str, Any] = {}
+    for frame in body.frames:
+        metrics = mapping(mapping(frame.value).get(_INVOCATION)) or metrics
+    found = {
+        "inputTokens": metrics.get("inputTokenCount", number(response.header("x-amzn-bedrock-input-token-count"))),
+        "outputTokens": metrics.get("outputTokenCount", number(response.header("x-amzn-bedrock-output-token-count"))),
+    }
+    return usage_of({key: value for key, value in found.items() if value is not None})
