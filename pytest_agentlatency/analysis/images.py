@@ -4,6 +4,7 @@ Owns no decoder: a header is enough. Refuses to look at how many bytes an image 
 """
 
 import math
+import re
 import struct
 from typing import NamedTuple
 
@@ -35,15 +36,13 @@ def image_tokens(media: bytes, model: str = "") -> int | None:
     return _claude_tokens(pixels, model) if "claude" in model else _tile_tokens(pixels)
 
 
-# Longest edge and token ceiling; models from Opus 4.7 on take larger images.
+# Longest edge and token ceiling; from Opus 4.7 on, models take larger images.
 _CLAUDE, _CLAUDE_LARGE = (1568, 1600), (2576, 4784)
-_LARGE = ("opus-4-7", "opus-4-8", "-5")
+_LARGE = re.compile(r"opus-4-[7-9]|claude-[a-z]+-[5-9]")
 
 
 def _claude_tokens(pixels: Pixels, model: str) -> int:
-    name = model.replace(".", "-")
-    large = any(mark in name for mark in _LARGE[:2]) or name.rstrip("0123456789-").endswith("x")
-    edge, ceiling = _CLAUDE_LARGE if large else _CLAUDE
+    edge, ceiling = _CLAUDE_LARGE if _LARGE.search(model.replace(".", "-")) else _CLAUDE
     width, height = _fit(pixels, edge)
     return min(ceiling, math.ceil(width * height / 750))
 

@@ -82,8 +82,8 @@ class Frame:
 
 
 # Medians of turn-to-turn differences in public recordings: docs/context.md.
-_CLAUDE = Frame(message=4, tool=8, call=45, result=12)
-_OTHERS = Frame(message=4, tool=0, call=12, result=8)
+_CLAUDE = Frame(message=3, tool=8, call=36, result=10)
+_OTHERS = Frame(message=4, tool=0, call=4, result=4)
 
 
 def frame_of(model: str) -> Frame:
@@ -130,13 +130,24 @@ def _system_items(prompt: Prompt) -> Iterator[Item]:
 def _message_items(prompt: Prompt) -> Iterator[Item]:
     current = 0 if keeps_thinking(prompt.model) else loop_start(prompt.messages)
     extra = frame_of(prompt.model).message
-    for index, message in enumerate(prompt.messages):
+    start = _compacted(prompt)
+    for index, message in enumerate(prompt.messages[start:], start):
         first = extra
         for block in message.blocks:
             if block.kind in _THINKING and index < current:
                 continue
             yield _item(block, _source(block, message.role), prompt.model, first)
             first = 0
+
+
+def _compacted(prompt: Prompt) -> int:
+    """Index of the message whose summary stands for all before it (Anthropic's compaction block); 0 without one."""
+    holders = [
+        index
+        for index, message in enumerate(prompt.messages)
+        if any(block.kind == "compaction" for block in message.blocks)
+    ]
+    return holders[-1] if holders else 0
 
 
 def loop_start(messages: Sequence[Message]) -> int:
@@ -150,10 +161,16 @@ def loop_start(messages: Sequence[Message]) -> int:
 
 def keeps_thinking(model: str) -> bool:
     """Whether the model is shown its thinking of earlier tool loops. Older ones are not, and it isn't billed."""
-    name = model.replace(".", "-")
-    return any(mark in name for mark in ("opus-4-5", "opus-4-6", "opus-4-7", "opus-4-8", "sonnet-4-6")) or bool(
-        re.search(r"claude-[a-z]+-[5-9]", name)
-    )
+    return bool(_KEEPERS.search(model.replace(".", "-")))
+
+
+_KEEPERS = re.compile(r"opus-4-[5-9]|sonnet-4-[6-9]|claude-[a-z]+-[5-9]")
+_NEWER = re.compile(r"opus-4-[7-9]|claude-[a-z]+-[5-9]")
+
+
+def _newer(model: str) -> bool:
+    """Whether the model has the tokenizer that came with Opus 4.7."""
+    return bool(_NEWER.search(model.replace(".", "-")))
 
 
 _THINKING = frozenset({"thinking", "redacted_thinking", "reasoning"})
@@ -165,6 +182,7 @@ _KINDS = {
     "tool_result": Source.TOOL_RESULT,
     "image": Source.IMAGE,
     "document": Source.DOCUMENT,
+    "compaction": Source.ASSISTANT,
 }
 _ROLES = {
     "assistant": Source.ASSISTANT,
@@ -186,7 +204,7 @@ _UNSEEN = {Source.IMAGE: 1_000, Source.DOCUMENT: 2_000}
 
 def _item(block: Block, source: Source, model: str, extra: int) -> Item:
     frame = frame_of(model)
-    text = block.text if block.text or source is not Source.OTHER else _unknown(block.raw)
+    text = block.text if block.text not in ("", block.raw) or source is not Source.OTHER else _unknown(block.raw)
     if source is Source.TOOL_CALL:
         text, extra = f"{block.name} {text}", extra + frame.call
     elif source is Source.TOOL_RESULT:
@@ -250,8 +268,9 @@ class Ruler:
 
         Leave out calls whose usage is the sum of several passes.
         """
-        ratio, spread, used = _ratio(list(pairs), model)
-        return cls(counter, ratio, spread, f"{used} recorded calls" if used else "default")
+        known = list(pairs)
+        ratio, spread = _estimate(known, _prior(counter.id, model))
+        return cls(counter, ratio, spread, f"{len(known)} recorded calls" if known else "default")
 
     def live_context(self, recorded_usage: Usage, recorded: Prompt, live: Prompt) -> Tokens | None:
         """Tokens that the live prompt would have been billed; None when the recorded call has no usage.
@@ -273,43 +292,66 @@ class Ruler:
 
 @dataclass(frozen=True, slots=True)
 class _Prior:
-    """What is known of a model family before any call of it was seen."""
+    """What is known of a counter on a model family before any call was seen."""
 
     ratio: float
-    spread: float
     hidden: int
-    """Tokens that the provider adds to a prompt with tools, and by how much that may be off."""
+    """Tokens that the provider adds to a prompt and no request shows; wrong by as much again."""
 
 
-_PRIORS = {"claude": _Prior(1.2, 0.2, 500), "": _Prior(1.0, 0.15, 100)}
+_PRIOR_SPREAD = 0.15
 
 
-def _ratio(pairs: list[tuple[int, int]], model: str) -> tuple[float, float, int]:
-    """Inverse-variance mean of what the levels, the slopes between calls, and the family's prior say.
+def _prior(counter: str, model: str) -> _Prior:
+    if "claude" not in model.lower():
+        return _Prior(0.92 if counter.startswith("chars") else 1.0, 60)
+    if counter.startswith("claude"):
+        return _Prior(1.0, 400)
+    return _Prior(1.3 if _newer(model) else 1.08, 400)
 
-    A level (context / size) misleads for a small prompt, whose hidden part is most of it; a slope misleads for two
-    calls that hardly differ. Each is weighed by how far that can be off.
+
+_MIX = 0.08
+"""How far the ratio of one kind of text is off that of another, as a fraction."""
+_FRAMING = 60
+"""Tokens by which the framing of a turn may be off."""
+
+
+def _estimate(pairs: Sequence[tuple[int, int]], prior: _Prior) -> tuple[float, float]:
+    """Ratio and its spread: the inverse-variance mean of the prior, the largest call's level, and the slope.
+
+    A level (context / size) misleads for a small prompt, most of which is hidden; a slope misleads for calls that
+    hardly differ. Each is weighed by how far it can be off.
     """
-    prior = _PRIORS["claude" if "claude" in model.lower() else ""]
-    evidence = [(prior.ratio, prior.spread), *_levels(pairs, prior), *_slopes(pairs)]
+    evidence = [(prior.ratio, _PRIOR_SPREAD * prior.ratio), *_level(pairs, prior), *_slope(pairs)]
     weights = [1 / spread**2 for _, spread in evidence]
     ratio = sum(value * weight for (value, _), weight in zip(evidence, weights, strict=True)) / sum(weights)
-    spread = max(0.02, sum(weights) ** -0.5 / ratio)
-    return min(2.5, max(0.4, ratio)), spread, len(pairs)
+    ratio = min(2 * prior.ratio, max(prior.ratio / 2, ratio))
+    return ratio, max(_MIX / 2, float(sum(weights) ** -0.5) / ratio)
 
 
-def _levels(pairs: list[tuple[int, int]], prior: _Prior) -> Iterator[tuple[float, float]]:
-    found = [
-        ((context - prior.hidden) / count, prior.hidden / count) for count, context in pairs if count > prior.hidden
-    ]
-    if found:
-        yield max(found, key=lambda each: -each[1])
+def _level(pairs: Sequence[tuple[int, int]], prior: _Prior) -> Iterator[tuple[float, float]]:
+    count, context = max(pairs, default=(0, 0))
+    if count > prior.hidden:
+        yield (context - prior.hidden) / count, prior.hidden / count + _MIX
 
 
-def _slopes(pairs: list[tuple[int, int]]) -> Iterator[tuple[float, float]]:
+def _slope(pairs: Sequence[tuple[int, int]]) -> Iterator[tuple[float, float]]:
+    """The median of the slopes between calls, each weighed by the difference that it spans (Theil-Sen)."""
     ordered = sorted(set(pairs))
-    if len(ordered) < 2:  # noqa: PLR2004
-        return
-    (low, less), (high, more) = ordered[0], ordered[-1]
-    if high > low:
-        yield (more - less) / (high - low), 0.1 + 60 / (high - low)
+    spans = [
+        ((context - less) / (count - low), count - low)
+        for index, (low, less) in enumerate(ordered)
+        for count, context in ordered[index + 1 :]
+        if count > low
+    ]
+    if spans:
+        yield _weighted_median(spans), _MIX + _FRAMING / max(span for _, span in spans)
+
+
+def _weighted_median(values: Sequence[tuple[float, int]]) -> float:
+    half, passed = sum(weight for _, weight in values) / 2, 0
+    for value, weight in sorted(values):
+        passed += weight
+        if passed >= half:
+            return value
+    return 1.0
