@@ -12,6 +12,8 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
+from importlib import import_module
 from importlib.metadata import entry_points
 from importlib.resources import files
 from pathlib import Path
@@ -138,28 +140,36 @@ class Tiktoken:
         return len(self._encode(text))
 
 
+@dataclass(frozen=True, slots=True)
 class Claude:
     """Claude's own counts, reconstructed offline by the package ctok."""
 
-    id = "claude-3"
-
-    def __init__(self) -> None:
-        if sys.version_info < (3, 12):
-            msg = (
-                f"the token counter 'claude' needs Python 3.12 or newer, and this is "
-                f"{sys.version_info.major}.{sys.version_info.minor}: set latency_counter = 'chars' (the default)"
-            )
-            raise CounterError(msg)
-        try:
-            import ctok  # noqa: PLC0415 - an optional extra
-        except ImportError as missing:
-            raise CounterError(_install("claude", "ctok")) from missing
-        count: Callable[[str], int] = ctok.token_count
-        self._count, self._frame = count, count("") - 1
+    billed: Callable[[str], int]
+    """What a text costs as a single message."""
+    frame: int
+    """What of that is the message, not the text."""
+    id: str = "claude-3"
 
     def count(self, text: str) -> int:
         """Tokens of the text, without what the provider adds around a message."""
-        return self._count(text) - self._frame if text else 0
+        return self.billed(text) - self.frame if text else 0
+
+
+_PYTHON = sys.version_info[:2]
+
+
+def _claude() -> Counter:
+    if _PYTHON < (3, 12):
+        msg = (
+            f"the token counter 'claude' needs Python 3.12 or newer, and this is {_PYTHON[0]}.{_PYTHON[1]}: "
+            f"set latency_counter = 'chars' (the default)"
+        )
+        raise CounterError(msg)
+    try:
+        billed = cast("Callable[[str], int]", import_module("ctok").token_count)
+    except ImportError as missing:
+        raise CounterError(_install("claude", "ctok")) from missing
+    return Claude(billed, billed("") - 1)
 
 
 def _plain(make: Callable[[], Counter], name: str) -> Callable[[str], Counter]:
@@ -175,7 +185,7 @@ def _plain(make: Callable[[], Counter], name: str) -> Callable[[str], Counter]:
 _BUILT_IN: dict[str, Callable[[str], Counter]] = {
     "chars": _plain(Chars, "chars"),
     "tiktoken": Tiktoken,
-    "claude": _plain(Claude, "claude"),
+    "claude": _plain(_claude, "claude"),
 }
 
 # Where tiktoken would download a vocabulary from (its cache names a file by the SHA-1 of this), and the SHA-256 that
