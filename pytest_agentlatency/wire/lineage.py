@@ -17,7 +17,7 @@ Rules, in order:
 """
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from itertools import dropwhile, takewhile
 
@@ -25,7 +25,7 @@ from pytest_agentlatency.wire.jsonedge import canonical, loads
 from pytest_agentlatency.wire.message import Answer, Block, Message, Prompt
 
 ALIKE = 0.5
-"""Two heads are alike when their system texts (Dice, over words) or tool names (Jaccard) overlap at least this much."""
+"""Two heads are alike when their system texts (see `overlap`) or tool names (Jaccard) overlap at least this much."""
 
 _OPENING = (
     4000  # characters: a system prompt says at its beginning whose it is; comparing the rest would only cost time
@@ -50,6 +50,8 @@ class Placement:
     """The history is known completely."""
     extends: bool = False
     """The lane's previous messages are a prefix of these, or equal to them. Says nothing about tools and system."""
+    repeats: bool = False
+    """These are the lane's previous messages once more."""
     rewritten_from: str | None = None
     """When the history was rewritten, path of the first block that the lane's previous request had not there."""
 
@@ -213,6 +215,7 @@ class Lineage:
         return Placement(lane.id, 1, prompt, whole)
 
     def _advance(self, lane: _Lane, track: _Track, prompt: Prompt, *, extends: bool) -> Placement:
+        repeats = lane.last.node == track.node
         rewritten = None if extends else _first_new(track, lane.last)
         del self._ends[lane.last.node][lane.id]
         self._ends.setdefault(track.node, {})[lane.id] = None
@@ -221,7 +224,7 @@ class Lineage:
         lane.last, lane.prompt, lane.asked = track, prompt, prompt.previous_id
         lane.turns, lane.used = lane.turns + 1, self._placed
         lane.waiting, lane.foretold, lane.reply = True, False, ()
-        return Placement(lane.id, lane.turns, prompt, lane.whole, extends, rewritten)
+        return Placement(lane.id, lane.turns, prompt, lane.whole, extends, repeats, rewritten)
 
     def _track(self, prompt: Prompt) -> _Track:
         body = tuple(dropwhile(_opens_system, prompt.messages))
@@ -248,6 +251,38 @@ class Lineage:
             key = self._keys.setdefault(plain, len(self._keys) + 1)
             self._keys[seen] = key
         return key
+
+
+@dataclass(frozen=True, slots=True)
+class Exchange:
+    """A call with what it asked, what it was answered, and from when to when it was in flight."""
+
+    prompt: Prompt
+    answer: Answer
+    start: int | None = None
+    end: int | None = None
+    """Nanoseconds; None where no time is known."""
+
+
+def place_all(exchanges: Iterable[Exchange]) -> tuple[Placement, ...]:
+    """Place the calls of a finished run, given in the order in which they were made.
+
+    Calls without times count as made one after the other.
+    """
+    lineage = Lineage()
+    placements: list[Placement] = []
+    in_flight: list[tuple[int, int, Answer]] = []
+    for exchange in exchanges:
+        for ended in [each for each in in_flight if exchange.start is None or each[0] <= exchange.start]:
+            lineage.answered(*ended[1:])
+            in_flight.remove(ended)
+        placement = lineage.place(exchange.prompt)
+        placements.append(placement)
+        if exchange.end is None:
+            lineage.answered(placement.lane, exchange.answer)
+        else:
+            in_flight.append((exchange.end, placement.lane, exchange.answer))
+    return tuple(placements)
 
 
 def _arguments(text: str) -> str:
@@ -308,7 +343,7 @@ def alike(one: Head, other: Head) -> bool:
     """Whether two heads may belong to one lane: a clock in the system prompt or one more tool makes no new agent."""
     if one == other:
         return True
-    if one.system and other.system and overlap(one.system, other.system) >= ALIKE:
+    if overlap(one.system, other.system) >= ALIKE and one.system:
         return True
     if one.tools and other.tools:
         return shared(one.tools, other.tools) >= ALIKE
@@ -321,9 +356,12 @@ def shared(one: frozenset[str], other: frozenset[str]) -> float:
 
 
 def overlap(one: str, other: str) -> float:
-    """Dice coefficient of two texts' words, 0-1, over their first 4000 characters; 1 for equal texts."""
-    if one == other:
+    """Likeness of two texts, 0-1: 1 when one contains the other, since prompts grow by additions.
+
+    Otherwise the Dice coefficient of the words in their first 4000 characters.
+    """
+    if one and other and (one in other or other in one):
         return 1.0
     left, right = Counter(one[:_OPENING].split()), Counter(other[:_OPENING].split())
     total = left.total() + right.total()
-    return 2 * (left & right).total() / total if total else 0.0
+    return 2 * (left & right).total() / total if total else float(one == other)

@@ -1,0 +1,69 @@
+"""When two requests are the same: as bytes, as JSON, or as JSON without its volatile spans.
+
+Owns the three keys of a request. They are worked out anew at every load and never stored, so that a change of masks or
+of this module applies to recorded and live requests alike. Refuses to know lanes and turns.
+"""
+
+import json
+import re
+from hashlib import blake2b
+from typing import Any
+
+from pytest_agentlatency.cassette.headers import clean_url
+from pytest_agentlatency.cassette.masks import Masks
+from pytest_agentlatency.model.recording import Request
+from pytest_agentlatency.wire.paths import path_of
+
+Key = tuple[str, str, str, bytes]
+"""Method, path, query, and a digest of the body."""
+
+_BOUNDARY = re.compile(r'boundary="?([^";]+)', re.IGNORECASE)
+
+
+def exact(request: Request) -> Key:
+    """Key of the bytes. The host is no part of it: gateways and loopback ports change."""
+    return _key(request, request.body)
+
+
+def plain(request: Request) -> Key:
+    """Key of the meaning: JSON whatever its key order and white space; anything else by its bytes."""
+    value = parsed(request.body)
+    return exact(request) if value is None else _key(request, _written(value))
+
+
+def masked(request: Request, masks: Masks) -> Key:
+    """Key of the meaning without volatile spans."""
+    value = parsed(request.body)
+    return _key(request, _opaque(request, masks) if value is None else _written(masks.value(value)))
+
+
+def parsed(body: bytes) -> Any:
+    """Value of a body that is a JSON object or array; None for any other."""
+    try:
+        value = json.loads(body)
+    except (ValueError, RecursionError):
+        return None
+    return value if isinstance(value, dict | list) else None
+
+
+def _key(request: Request, body: bytes) -> Key:
+    query = clean_url(request.url).partition("#")[0].partition("?")[2]
+    return request.method.upper(), path_of(request.url), query, blake2b(body, digest_size=16).digest()
+
+
+def _written(value: Any) -> bytes:
+    try:
+        return json.dumps(value, sort_keys=True, separators=(",", ":")).encode()
+    except (ValueError, RecursionError):
+        return repr(value).encode("utf-8", "backslashreplace")
+
+
+def _opaque(request: Request, masks: Masks) -> bytes:
+    """A body that is no JSON, its multipart boundary made a constant; bytes that are no text stay as they are."""
+    try:
+        text = request.body.decode()
+    except UnicodeDecodeError:
+        return request.body
+    content_type = next((value for name, value in request.headers if name.lower() == "content-type"), "")
+    boundary = _BOUNDARY.search(content_type)
+    return masks.text(text.replace(boundary[1], "boundary") if boundary else text).encode()
