@@ -22,8 +22,9 @@ class Encoder(Protocol):
 
 
 def encoder(coding: str) -> Encoder:
-    """The encoder of a coding: `` (identity), `gzip`, `deflate`; `br` with brotli, `zstd` with backports.zstd
-    (Python 3.14 has its own).
+    """The encoder of a coding: `` (identity), `gzip`, `deflate`; with their packages `br` and `zstd`.
+
+    The packages are brotli and backports.zstd; Python 3.14 has its own zstd.
 
     ValueError for another name; ImportError, from the package itself, when it is missing.
     """

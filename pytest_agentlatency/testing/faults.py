@@ -170,7 +170,7 @@ class Blank:
 
 @dataclass(frozen=True, slots=True)
 class Coding:
-    """A content coding: `gzip`, `deflate`, or with the packages brotli, backports.zstd `br`, `zstd`; flushed every event.
+    """A content coding: `gzip`, `deflate`, `br` (needs brotli), `zstd` (backports.zstd); flushed every event.
 
     ValueError for another name; ImportError where the package is missing.
     """
