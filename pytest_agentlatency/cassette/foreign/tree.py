@@ -6,6 +6,7 @@ Owns opening a file and what is wrong with its text. Refuses to know what a reco
 import json
 import os
 import stat
+import sys
 import zlib
 from pathlib import Path
 from typing import Any
@@ -67,16 +68,18 @@ def _json(data: bytes, name: str, limits: Limits) -> Any:
     except RecursionError:
         check(limits.depth + 1, limits.depth, "nested collections (or more)", name)
         raise
-    except ValueError as error:
+    except json.JSONDecodeError as error:
         # YAML in flow style opens like JSON; only if it isn't that either is the JSON error the right one to show.
         try:
             return yamltree.load(data, name, limits)
         except Unreadable:
-            msg = f"{name} is broken JSON: {_fault(error)}; restore it from version control, or record it again"
-            raise Unreadable(msg) from None
+            raise _broken(name, f"{error.msg} (line {error.lineno:,}, column {error.colno:,})") from None
+    except UnicodeError as error:
+        raise _broken(name, f"it is not Unicode ({error})") from None
+    except ValueError:
+        check(sys.get_int_max_str_digits() + 1, sys.get_int_max_str_digits(), "digits (or more) in a number", name)
+        raise
 
 
-def _fault(error: ValueError) -> str:
-    if isinstance(error, json.JSONDecodeError):
-        return f"{error.msg} (line {error.lineno:,}, column {error.colno:,})"
-    return "it is not UTF-8" if isinstance(error, UnicodeError) else "a number has too many digits"
+def _broken(name: str, fault: str) -> Unreadable:
+    return Unreadable(f"{name} is broken JSON: {fault}; restore it from version control, or record it again")

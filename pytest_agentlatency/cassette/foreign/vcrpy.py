@@ -32,13 +32,12 @@ def exchange(pair: Mapping[str, Any], where: str) -> Exchange:
     """One `{request, response}` mapping."""
     asked = mapping(pair.get("request"), f"{where}.request")
     answered = mapping(pair.get("response"), f"{where}.response")
+    url = _url(asked, where)
     sent, sent_notes = stored_body(asked, f"{where}.request")
     got, got_notes = stored_body(answered, f"{where}.response")
     version = answered.get("http_version", answered.get("protocol"))
     result = response(answered, f"{where}.response", got, version)
-    return Exchange(
-        request(asked, _url(asked, where), sent), result, notes=tuple(dict.fromkeys(sent_notes + got_notes))
-    )
+    return Exchange(request(asked, url, sent), result, notes=tuple(dict.fromkeys(sent_notes + got_notes)))
 
 
 def _url(asked: Mapping[str, Any], where: str) -> Any:
