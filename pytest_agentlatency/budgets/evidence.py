@@ -71,7 +71,8 @@ def _outside(judgement: Judgement, bound: Bound) -> Iterator[str]:
         place = f"turn {point.turn}" if point.turn else "run"
         detail = f" ({point.figure.detail})" if point.figure.detail else ""
         value, limit = _apart(point.figure, point.figure.value or 0, bound)
-        yield f"{place}: {value}{detail}, limit {limit} inclusive, {point.figure.provenance}"
+        inclusive = "" if bound.comparison is Comparison.IS else " inclusive"
+        yield f"{place}: {value}{detail}, limit {limit}{inclusive}, {point.figure.provenance}"
     yield from _more(len(outside))
 
 

@@ -1,0 +1,122 @@
+"""The block at the end of a session.
+
+Owns what is counted and how it is said. An entry is plain numbers and words, so that a worker process can send it.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, fields
+
+from pytest_agentlatency.budgets.verdict import Judgement, Ruling
+from pytest_agentlatency.model import units
+from pytest_agentlatency.model.provenance import Provenance
+from pytest_agentlatency.model.run import Run, Verdict
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One run of one test, as counted in the summary."""
+
+    test: str
+    """Node id."""
+    mode: str
+    """`replayed`, `recorded` or `live`."""
+    turns: int
+    """Turns made, over all lanes."""
+    recorded_turns: int | None
+    duration: int | None
+    """Nanoseconds."""
+    provenance: str
+    """Of the duration."""
+    context: int | None
+    """Context tokens of the main lane's last turn."""
+    rulings: Mapping[str, int]
+    """Ruling -> budgets."""
+    verdicts: Mapping[str, int]
+    """Verdict on a live request -> calls."""
+    headline: str = ""
+    """Of the first budget that isn't kept."""
+
+    @property
+    def short(self) -> bool:
+        """Fewer turns than recorded."""
+        return self.recorded_turns is not None and self.turns < self.recorded_turns
+
+    def to_json(self) -> dict[str, object]:
+        """Plain JSON types, for a worker process to send."""
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, object]) -> "Entry":
+        """Read back what `to_json` gave; keys of a newer version are left out."""
+        known = {field.name for field in fields(cls)}
+        return cls(**{key: value for key, value in data.items() if key in known})  # type: ignore[arg-type]
+
+
+def entry(test: str, mode: str, run: Run, judgements: Sequence[Judgement]) -> Entry:
+    """Count one run of a test."""
+    told = (each.overrun.headline for each in judgements if each.overrun)
+    return Entry(
+        test,
+        mode,
+        turns=len(run.all_turns),
+        recorded_turns=run.recorded_turns,
+        duration=run.duration,
+        provenance=str(run.provenance),
+        context=run.turns[-1].call.usage.context if run.turns else None,
+        rulings=dict(Counter(str(each.ruling) for each in judgements)),
+        verdicts=dict(Counter(str(call.verdict) for call in run.calls if call.verdict)),
+        headline=next(told, ""),
+    )
+
+
+def lines(entries: Sequence[Entry], verbosity: int = 0) -> list[str]:
+    """What a session's runs came to: a few lines, none for no runs; with verbosity above 0, a line a test too."""
+    if not entries:
+        return []
+    return [*_block(entries), *(_tests(entries) if verbosity > 0 else ())]
+
+
+def _block(entries: Sequence[Entry]) -> Iterator[str]:
+    modes = Counter(each.mode for each in entries)
+    yield f"{_count(len(entries), 'run')}: {_listed(modes, sorted(modes))}"
+    rulings = _summed(each.rulings for each in entries)
+    if rulings:
+        yield f"budgets: {_listed(rulings, map(str, Ruling))}"
+    verdicts = _summed(each.verdicts for each in entries)
+    if verdicts:
+        yield f"calls: {_listed(verdicts, map(str, Verdict))}"
+    short = [each for each in entries if each.short]
+    if short:
+        yield f"{_count(len(short), 'run')} shorter than recorded: {', '.join(_short(each) for each in short)}"
+
+
+def _short(each: Entry) -> str:
+    return f"{each.test} ({each.turns}/{each.recorded_turns} turns)"
+
+
+def _tests(entries: Sequence[Entry]) -> Iterator[str]:
+    for each in sorted(entries, key=lambda entry: entry.test):
+        figures = f"{_count(each.turns, 'turn')}, {_duration(each)}, context {units.tokens(each.context)}"
+        rulings = _listed(each.rulings, map(str, Ruling)) or "no budgets"
+        drift = _listed({k: v for k, v in each.verdicts.items() if k != str(Verdict.IDENTICAL)}, map(str, Verdict))
+        yield "  " + "; ".join(filter(None, [f"{each.test}: {each.mode}, {figures}", rulings, drift, each.headline]))
+
+
+def _duration(each: Entry) -> str:
+    return units.duration(each.duration, Provenance(each.provenance))
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
+def _listed(counts: Mapping[str, int], order: Iterable[str]) -> str:
+    return ", ".join(f"{counts[key]} {key}" for key in order if counts.get(key))
+
+
+def _summed(counts: Iterable[Mapping[str, int]]) -> Counter[str]:
+    total: Counter[str] = Counter()
+    for each in counts:
+        total.update(each)
+    return total

@@ -1,0 +1,124 @@
+"""The table of turns and phases, as lines of plain text.
+
+Owns which columns there are and the notes below them. Refuses to compute a figure that a run doesn't give.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from textwrap import wrap
+
+from pytest_agentlatency.model import units
+from pytest_agentlatency.model.phase import Phase
+from pytest_agentlatency.model.provenance import Provenance, weakest
+from pytest_agentlatency.model.run import Run, Turn
+from pytest_agentlatency.model.usage import Usage
+from pytest_agentlatency.report.layout import Column, grid
+from pytest_agentlatency.report.rows import AT_LEAST, phase_cells, total_cell, ttft_cell, verdict_cell
+
+_MS, _US = 1_000_000, 1_000
+_SMALL = 20 * _MS  # a shorter run is shown in microseconds
+_TIMES, _TOKENS = 0, 1
+
+REFERENCE: Mapping[Phase, str] = {
+    Phase.PREFILL: "35-45%",
+    Phase.DECODE: "20-35%",
+    Phase.SERIALIZATION: "8-12%",
+    Phase.TOOL: "5-15%",
+    Phase.OVERHEAD: "5-10%",
+    Phase.RETRY: "0-30%",
+}
+"""Shares that an essay reports of a ReAct loop with about 8K tokens of context a turn; an expectation of nobody."""
+
+
+def turns(run: Run, width: int = 80, *, reference: bool = False) -> list[str]:
+    """Lines no wider than `width`: turns by phases and tokens, the run's totals, and notes on how to read them.
+
+    reference: add a row of published shares beside the run's own.
+    """
+    if not run.all_turns:
+        return list(_folded(["no model calls", *_notes(run)], width))
+    scale = _US if run.duration is not None and run.duration < _SMALL else _MS
+    last = ["reference"] if reference else []
+    columns = [*_time_columns(run, scale, last), *_token_columns(run, last)]
+    lines = grid(_keys(run, last), columns, width, rule_before=len(run.all_turns))
+    return [*lines, "", *_folded([*_legend(lines, scale), *_notes(run)], width)]
+
+
+def _folded(lines: Iterable[str], width: int) -> Iterator[str]:
+    for line in lines:
+        yield from wrap(line, max(1, width))
+
+
+# --- columns
+
+
+def _keys(run: Run, last: list[str]) -> list[Column]:
+    numbers = Column("turn", (*(str(turn.number) for turn in run.all_turns), "run", *last))
+    lanes = Column("lane", (*(str(turn.lane) for turn in run.all_turns), "all", *("" for _ in last)))
+    return [lanes, numbers] if len(run.lanes) > 1 else [numbers]
+
+
+def _time_columns(run: Run, scale: int, last: list[str]) -> Iterator[Column]:
+    owners: tuple[Turn | Run, ...] = (*run.all_turns, run)
+    yield Column("total", (*(total_cell(owner, scale) for owner in owners), *("" for _ in last)), _TIMES)
+    rows = [phase_cells(owner, scale) for owner in owners]
+    for phase in Phase:
+        if any(phase in owner.phases for owner in owners):
+            published = [REFERENCE.get(phase, "") for _ in last]
+            yield Column(str(phase), (*(row[phase] for row in rows), *published), _TIMES)
+    times = (*(ttft_cell(turn, scale) for turn in run.all_turns), "", *("" for _ in last))
+    yield Column("ttft", times, _TIMES)
+
+
+_COUNTS: tuple[tuple[str, Callable[[Usage], int | None]], ...] = (
+    ("context", lambda usage: usage.context),
+    ("cached", lambda usage: None if usage.uncached is None else usage.cache_read),
+    ("output", lambda usage: usage.output),
+)
+
+
+def _token_columns(run: Run, last: list[str]) -> Iterator[Column]:
+    for header, read in _COUNTS:
+        cells = (units.tokens(read(turn.call.usage), turn.call.usage.provenance) for turn in run.all_turns)
+        yield Column(header, (*cells, _sum(run, read), *("" for _ in last)), _TOKENS)
+    if any(turn.call.verdict for turn in run.all_turns):
+        verdicts = (verdict_cell(turn.call) for turn in run.all_turns)
+        yield Column("request", (*verdicts, "", *("" for _ in last)), _TOKENS, left=True)
+
+
+def _sum(run: Run, read: Callable[[Usage], int | None]) -> str:
+    usages = [turn.call.usage for turn in run.all_turns]
+    counts = [read(usage) for usage in usages]
+    known = [count for count in counts if count is not None]
+    total = sum(known) if len(known) == len(counts) else None
+    return units.tokens(total, weakest(usage.provenance for usage in usages))
+
+
+# --- notes
+
+
+def _legend(lines: list[str], scale: int) -> Iterator[str]:
+    """How to read the cells, as far as they need it."""
+    shown = "\n".join(lines)
+    yield f"times in {'ms' if scale == _MS else 'us'}, beside them the share of the row's total"
+    marks = {
+        Provenance.PROJECTED.mark: "projected",
+        Provenance.ESTIMATED.mark: "estimated",
+        AT_LEAST: "at least: not every call could be split into prefill and decode",
+        units.MISSING: "not measured",
+    }
+    for mark, meaning in marks.items():
+        if mark in shown:
+            yield f"{mark} {meaning}"
+
+
+def _notes(run: Run) -> Iterator[str]:
+    duration, work = run.duration, sum(run.work.values())
+    if duration is not None and run.work:
+        overlap = max(0, work - duration)
+        yield f"work {units.duration(work)}, overlap {units.duration(overlap)}"
+    if run.paused:
+        reasons = ", ".join(sorted({pause.reason for pause in run.pauses if pause.reason}))
+        yield f"paused {units.duration(run.paused)}{f' ({reasons})' if reasons else ''}, left out"
+    if run.recorded_turns is not None and run.recorded_turns > len(run.all_turns):
+        yield f"short run: {len(run.all_turns)} of {run.recorded_turns} recorded turns were made"
+    yield from run.notes
