@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import lru_cache
+from itertools import pairwise
 from typing import Any, Self
 
 from pytest_agentlatency.analysis.counters import Counter
@@ -89,6 +90,13 @@ _OTHERS = Frame(message=4, tool=0, call=4, result=4)
 def frame_of(model: str) -> Frame:
     """The framing of a model's family."""
     return _CLAUDE if "claude" in model.lower() else _OTHERS
+
+
+def hidden_tokens(prompt: Prompt) -> int:
+    """The most that the provider is expected to add to this prompt, in its own tokens: its tool prompt, mostly."""
+    if "claude" not in prompt.model.lower():
+        return 60
+    return 650 if prompt.tools else 20
 
 
 def _tool_items(prompt: Prompt) -> Iterator[Item]:
@@ -355,3 +363,25 @@ def _weighted_median(values: Sequence[tuple[float, int]]) -> float:
         if passed >= half:
             return value
     return 1.0
+
+
+def doubts(pairs: Sequence[tuple[int, int]]) -> tuple[str, ...]:
+    """Reasons not to believe a lane's usages, given in order as (size by the counter, context by the provider).
+
+    Bodies that were edited after the recording, and servers that report only what they prefilled.
+    """
+    found = [
+        f"turn {turn}: usage says {context:,} tokens for a prompt of about {count:,}; was the recording edited?"
+        for turn, (count, context) in enumerate(pairs, 1)
+        if abs(context - count) > _GAP and not _LOWEST * count < context < _HIGHEST * count
+    ]
+    for turn, ((count, context), (more, less)) in enumerate(pairwise(pairs), 2):
+        if more > count and less < context / 2:
+            found.append(
+                f"turn {turn}: the prompt grew and its usage fell from {context:,} to {less:,} tokens; "
+                f"the server may report only what it prefilled"
+            )
+    return tuple(found)
+
+
+_LOWEST, _HIGHEST, _GAP = 0.5, 20, 500

@@ -1,0 +1,250 @@
+"""The account of a lane's context: who holds which tokens, since when, and what they cost again in each later turn.
+
+Owns the apportioning. The provider's usage is the truth, and each turn's entries add up to it exactly; a counter only
+says how a known sum is divided. Refuses to know prices, caches and time.
+"""
+
+from collections import Counter as Tally
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TypeVar
+
+from pytest_agentlatency.analysis.counters import Counter
+from pytest_agentlatency.analysis.redundancy import Copy, Text, copies, unwrapped
+from pytest_agentlatency.analysis.tokens import Item, Ruler, Source, doubts, hidden_tokens, items, measure
+from pytest_agentlatency.model.provenance import Provenance
+from pytest_agentlatency.model.usage import Tokens, Usage
+from pytest_agentlatency.wire.message import Prompt
+
+
+@dataclass(slots=True)
+class Piece:
+    """One thing that was in the context for some turns."""
+
+    source: Source
+    name: str
+    """The tool's name, for a definition, a call and a result."""
+    path: str
+    """Where it stood when it came."""
+    tokens: Tokens
+    """As the provider counts, within rounding."""
+    since: int
+    """The turn that brought it, from 1."""
+    until: int
+    """The last turn that carried it."""
+    turns: int = 1
+    """How many turns carried it."""
+    text: str = field(default="", repr=False)
+
+    @property
+    def reread(self) -> Tokens:
+        """Tokens that it cost again: its own, times the turns that carried it after the one that brought it."""
+        return Tokens(self.tokens * (self.turns - 1))
+
+
+@dataclass(frozen=True, slots=True)
+class TurnAccount:
+    """The context of one turn, divided. `hidden` and the pieces' tokens add up to `context`."""
+
+    turn: int
+    context: Tokens
+    pieces: tuple[tuple[Piece, Tokens], ...]
+    """In the provider's order, each with its tokens in this turn."""
+    hidden: Tokens
+    """What the provider added and the request doesn't show."""
+    provenance: Provenance
+
+    @property
+    def by_source(self) -> Mapping[Source, Tokens]:
+        """Tokens of each source that occurs; they add up to the context."""
+        return _summed((*((piece.source, tokens) for piece, tokens in self.pieces), (Source.HIDDEN, self.hidden)))
+
+    @property
+    def results_by_tool(self) -> Mapping[str, Tokens]:
+        """Tokens of each tool's results."""
+        return _summed((piece.name, tokens) for piece, tokens in self.pieces if piece.source is Source.TOOL_RESULT)
+
+    @property
+    def definitions(self) -> Mapping[str, Tokens]:
+        """Tokens of each tool's definition."""
+        return _summed((piece.name, tokens) for piece, tokens in self.pieces if piece.source is Source.TOOL_DEFINITION)
+
+    @property
+    def added(self) -> tuple[Piece, ...]:
+        """The pieces that this turn brought."""
+        return tuple(piece for piece, _ in self.pieces if piece.since == self.turn)
+
+
+@dataclass(frozen=True)
+class Ledger:
+    """The account of a lane, turn by turn."""
+
+    turns: tuple[TurnAccount, ...]
+    pieces: tuple[Piece, ...]
+    """Everything that was ever in the context, in the order in which it came."""
+    called: frozenset[str]
+    """Names of the tools that the model called."""
+    counter: Counter
+    ruler: Ruler
+    doubts: tuple[str, ...] = ()
+    """Reasons not to believe the recorded usage; one sentence each."""
+
+    @property
+    def reread(self) -> Tokens:
+        """Tokens that were sent again over the lane's later turns."""
+        return Tokens(sum(piece.reread for piece in self.pieces))
+
+    @property
+    def one_more_turn(self) -> Tokens:
+        """Tokens that one more turn would send again before anything new: the last context."""
+        return self.turns[-1].context if self.turns else Tokens(0)
+
+    @cached_property
+    def unused_tools(self) -> tuple[Piece, ...]:
+        """Tool definitions that nobody called, the dearest first."""
+        unused = (p for p in self.pieces if p.source is Source.TOOL_DEFINITION and p.name not in self.called)
+        return tuple(sorted(unused, key=lambda piece: (-piece.tokens * piece.turns, piece.name)))
+
+    @cached_property
+    def wrapping(self) -> Mapping[str, Tokens]:
+        """Tokens of each tool's results, by tool, that are only JSON around the values: keys, braces, escapes.
+
+        An upper bound: some keys tell the model something.
+        """
+        results = (piece for piece in self.pieces if piece.source is Source.TOOL_RESULT)
+        return {name: tokens for name, tokens in _summed(map(self._wrapper, results)).items() if tokens}
+
+    def _wrapper(self, piece: Piece) -> tuple[str, Tokens]:
+        extra = self.counter.count(piece.text) - self.counter.count(unwrapped(piece.text))
+        return piece.name, Tokens(max(0, self.ruler.scaled(extra)))
+
+    @cached_property
+    def duplicates(self) -> tuple[tuple[Copy, Tokens], ...]:
+        """Longer texts that stand in one context twice (a history nested in a message), the dearest first."""
+        texts = (Text(p.path, p.since, p.until, p.text) for p in self.pieces if p.source in _PROSE)
+        counted = ((copy, Tokens(self.ruler.scaled(self.counter.count(copy.text)))) for copy in copies(texts))
+        return tuple(sorted(counted, key=lambda each: -each[1]))
+
+
+_PROSE = frozenset({Source.SYSTEM, Source.USER, Source.ASSISTANT, Source.TOOL_RESULT, Source.DOCUMENT, Source.OTHER})
+
+
+def ledger(turns: Iterable[tuple[Prompt, Usage]], counter: Counter, *, called: Iterable[str] = ()) -> Ledger:
+    """The account of a lane, given its effective prompts with their usages, in order.
+
+    `called`: names of tools that answers called and no later request shows (the last answer's). A turn without usage,
+    or whose usage sums several passes, is estimated from its neighbours and marked so.
+    """
+    known = list(turns)
+    listed = [items(prompt) for prompt, _ in known]
+    counts = [[measure(item, counter) for item in each] for each in listed]
+    model = known[0][0].model if known else ""
+    fits = [
+        (sum(count), usage.context)
+        for count, (_, usage) in zip(counts, known, strict=True)
+        if usage.context is not None and not usage.multi_pass
+    ]
+    books = _Books(Ruler.fit(fits, counter, model))
+    for (prompt, usage), each, count in zip(known, listed, counts, strict=True):
+        books.enter(prompt, usage, each, count)
+    names = {piece.name for piece in books.pieces if piece.source is Source.TOOL_CALL}
+    return Ledger(
+        tuple(books.accounts), tuple(books.pieces), frozenset(names | set(called)), counter, books.ruler, doubts(fits)
+    )
+
+
+class _Books:
+    """The account under way: what the previous turn held, and the accounts so far."""
+
+    def __init__(self, ruler: Ruler) -> None:
+        self.ruler = ruler
+        self.accounts: list[TurnAccount] = []
+        self.pieces: list[Piece] = []
+        self._held: list[tuple[Item, Piece]] = []
+        self._hidden = 0
+
+    def enter(self, prompt: Prompt, usage: Usage, listed: Sequence[Item], counts: Sequence[int]) -> None:
+        turn = len(self.accounts) + 1
+        self._held, fresh = self._carry(turn, listed)
+        kept = sum(piece.tokens for _, piece in self._held if piece.since < turn)
+        estimates = [max(1, self.ruler.scaled(counts[index])) for index in fresh]
+        known = usage.context if not usage.multi_pass else None
+        if known is None:
+            known = Tokens(kept + sum(estimates) + self._hidden)
+        whole = self._divide(prompt, known - kept, estimates, turn)
+        for index, tokens in zip(fresh, whole, strict=True):
+            self._held[index][1].tokens = Tokens(tokens)
+        self.pieces.extend(self._held[index][1] for index in fresh)
+        self._close(turn, known, usage)
+
+    def _carry(self, turn: int, listed: Sequence[Item]) -> tuple[list[tuple[Item, Piece]], list[int]]:
+        """Match this turn's items with the pieces that the last turn held; what has no match is fresh."""
+        spare: dict[tuple[Source, str, str], list[Piece]] = defaultdict(list)
+        for item, piece in reversed(self._held):
+            spare[_key(item)].append(piece)
+        held: list[tuple[Item, Piece]] = []
+        fresh: list[int] = []
+        for index, item in enumerate(listed):
+            same = spare.get(_key(item))
+            if same:
+                piece = same.pop()
+                piece.until, piece.turns = turn, piece.turns + 1
+            else:
+                piece = Piece(item.source, item.name, item.path, Tokens(0), turn, turn, text=item.text)
+                fresh.append(index)
+            held.append((item, piece))
+        return held, fresh
+
+    def _divide(self, prompt: Prompt, rest: int, estimates: Sequence[int], turn: int) -> list[int]:
+        """Tokens of the fresh pieces out of what the kept ones leave; what can't be theirs is hidden.
+
+        A provider's tokens are believed to be within a factor of two of the ruler's.
+        """
+        expected = sum(estimates)
+        hidden = self._hidden
+        if turn == 1:
+            hidden = max(0, min(rest - expected, hidden_tokens(prompt)))
+        share = min(2 * expected, max((expected + 1) // 2, rest - hidden))
+        self._hidden = rest - share
+        return apportion(share, estimates)
+
+    def _close(self, turn: int, context: Tokens, usage: Usage) -> None:
+        amounts = [piece.tokens for _, piece in self._held]
+        if self._hidden < 0:  # the ruler reads too much: the pieces share what there is
+            amounts = [Tokens(each) for each in apportion(context, amounts)]
+            self._hidden = 0
+            for (_, piece), tokens in zip(self._held, amounts, strict=True):
+                piece.tokens = tokens
+        pieces = tuple(zip((piece for _, piece in self._held), amounts, strict=True))
+        measured = usage.context is not None and not usage.multi_pass
+        provenance = usage.provenance if measured else Provenance.ESTIMATED
+        hidden = Tokens(context - sum(amounts))
+        self.accounts.append(TurnAccount(turn, context, pieces, hidden, provenance))
+
+
+def _key(item: Item) -> tuple[Source, str, str]:
+    return item.source, item.name, item.raw or item.text
+
+
+def apportion(total: int, weights: Sequence[int]) -> list[int]:
+    """Whole numbers in proportion to the weights that add up to the total exactly (largest remainders)."""
+    whole = sum(weights)
+    if not whole:
+        return [0] * len(weights)
+    floors = [total * weight // whole for weight in weights]
+    order = sorted(range(len(weights)), key=lambda index: (-(total * weights[index] % whole), index))
+    for index in order[: total - sum(floors)]:
+        floors[index] += 1
+    return floors
+
+
+_Key = TypeVar("_Key")
+
+
+def _summed(pairs: Iterable[tuple[_Key, Tokens]]) -> Mapping[_Key, Tokens]:
+    sums: Tally[_Key] = Tally()
+    for key, tokens in pairs:
+        sums[key] += tokens
+    return {key: Tokens(total) for key, total in sums.items()}

@@ -1,0 +1,107 @@
+"""What of a context says nothing new: JSON around a value, and texts that stand there twice.
+
+Owns the search, over texts. A copy is compared by its words, so that a history pasted into JSON, with its quotes and
+escapes, is still a copy. Refuses to know tokens and tools.
+"""
+
+import json
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+_WINDOW = 24
+"""Words; shorter repetitions are how people and programs write."""
+_WORD = re.compile(r"\w+")
+_ESCAPED = re.compile(r"\\[nrt]")
+_DEEPEST = 64
+
+
+class Text(NamedTuple):
+    """One text of the context."""
+
+    path: str
+    since: int
+    """The turn that brought it."""
+    until: int
+    """The last turn that carried it."""
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Copy:
+    """A span of one text that was in the context already."""
+
+    path: str
+    turn: int
+    """The turn that brought the copy."""
+    original: str
+    """Path of the text that had it first."""
+    text: str
+
+
+class _Place(NamedTuple):
+    source: Text
+    words: tuple[str, ...]
+    start: int
+
+
+def copies(texts: Iterable[Text]) -> Iterator[Copy]:
+    """Spans of at least 24 words that another text of the same context, or an earlier part of this one, has too."""
+    seen: dict[tuple[str, ...], _Place] = {}
+    for each in texts:
+        marks = list(_WORD.finditer(_ESCAPED.sub("  ", each.text)))  # two spaces: every position stays
+        words = tuple(mark.group() for mark in marks)
+        for start, end, original in _spans(words, seen, each.since):
+            span = each.text[marks[start].start() : marks[end - 1].end()]
+            yield Copy(each.path, each.since, original, span)
+        for start in range(0, len(words) - _WINDOW + 1, _WINDOW):
+            window = words[start : start + _WINDOW]
+            if window not in seen or seen[window].source.until < each.since:
+                seen[window] = _Place(each, words, start)
+
+
+def _spans(words: tuple[str, ...], seen: dict[tuple[str, ...], _Place], turn: int) -> Iterator[tuple[int, int, str]]:
+    at, free = 0, 0
+    while at + _WINDOW <= len(words):
+        place = seen.get(words[at : at + _WINDOW])
+        if place is None or place.source.until < turn:
+            at += 1
+            continue
+        first, last = _widened(words, at, place, free)
+        yield first, last, place.source.path
+        at = free = last
+
+
+def _widened(words: tuple[str, ...], at: int, place: _Place, free: int) -> tuple[int, int]:
+    """The window, grown as far as both texts agree; not back over what was reported already."""
+    other, start = place.words, place.start
+    back, ahead = 0, _WINDOW
+    while at - back > free and start - back > 0 and words[at - back - 1] == other[start - back - 1]:
+        back += 1
+    while at + ahead < len(words) and start + ahead < len(other) and words[at + ahead] == other[start + ahead]:
+        ahead += 1
+    return at - back, at + ahead
+
+
+def unwrapped(text: str) -> str:
+    """The values of a JSON text, a line each, without keys, braces and escapes; any other text as it is."""
+    value = _parsed(text)
+    return "\n".join(_leaves(value, 0)) if isinstance(value, dict | list) else text
+
+
+def _parsed(text: str) -> Any:
+    if not text.lstrip().startswith(("{", "[")):
+        return None
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+
+
+def _leaves(value: Any, depth: int) -> Iterator[str]:
+    if isinstance(value, dict | list) and depth < _DEEPEST:
+        for each in value.values() if isinstance(value, dict) else value:
+            yield from _leaves(each, depth + 1)
+    else:
+        yield value if isinstance(value, str) else json.dumps(value)
