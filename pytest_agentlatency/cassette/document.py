@@ -1,0 +1,236 @@
+"""The cassette as one value, and its bytes: versions, order, completeness.
+
+A file holds `version`, `interactions` as vcrpy lays them out (model calls in the order in which they started, then all
+other HTTP), and last `agentlatency` with what is said once, closed by `end`: the number of interactions. A file that
+stops earlier is refused. Owns that frame. Refuses to know disks, and what a single exchange looks like.
+"""
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+from zlib import crc32
+
+from pytest_agentlatency.cassette import delta, emit, exchange, facts
+from pytest_agentlatency.cassette.emit import Value
+from pytest_agentlatency.cassette.errors import NewerVersion, Truncated, Unreadable
+from pytest_agentlatency.cassette.limits import DEFAULT, Limits, check
+from pytest_agentlatency.cassette.parse import Node, tree
+from pytest_agentlatency.model.recording import Attempt, CallRecord, Recording
+
+CURRENT = 1
+VERSIONS = {
+    1: "the first: exchanges in vcrpy's layout, request bodies as differences, times as series",
+}
+UPGRADES: dict[int, Callable[[dict[str, Any]], dict[str, Any]]] = {}
+"""Version -> the step that turns a file's tree of that version into one of the next."""
+
+_HEAD = "# pytest-agentlatency: a recorded run. Record again with --latency-mode=record; edit by hand with care.\n"
+_VCRPY = 1  # vcrpy's own version of its layout
+_CLOSED = re.compile(r"\n(?:  end: [0-9]+|version: 1)\n\Z")
+_NEAR = 16  # how many requests back a base is looked for; lanes that interleave wider cost size, not correctness
+_ENOUGH = 0.9
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """What a cassette holds."""
+
+    recording: Recording
+    others: tuple[Mapping[str, Any], ...] = ()
+    """HTTP that is no model call, as vcrpy's request and response dicts with bytes for bodies, in order."""
+    version: int = CURRENT
+    """Of the file it was read from; writing is always in the current one."""
+
+
+def dumps(document: Document) -> bytes:
+    """The cassette's bytes: UTF-8, LF, the same from the same document."""
+    interactions = [*_exchanges(document.recording.attempts), *map(_plain, document.others)]
+    run: dict[str, Value] = {"version": CURRENT, **facts.write(document.recording), "end": len(interactions)}
+    whole: dict[str, Value] = {"version": _VCRPY, "interactions": interactions, exchange.KEY: run}
+    return (_HEAD + emit.document(whole)).encode("utf-8")
+
+
+def _exchanges(attempts: tuple[Attempt, ...]) -> Iterator[dict[str, Value]]:
+    near: list[delta.Pieces] = []
+    for attempt in attempts:
+        body = attempt.request.body
+        pieces = delta.cut(body)
+        difference = _difference(pieces, near)
+        said: dict[str, Value] = {"version": CURRENT}
+        if difference is not None:
+            said["request"] = _checksum(body)
+        yield exchange.write(attempt, _stored(body) if difference is None else difference, said)
+        near = [pieces, *near[: _NEAR - 1]]
+
+
+def _difference(new: delta.Pieces, near: list[delta.Pieces]) -> str | None:
+    """The smallest difference from a request before; the nearest when it says nearly all."""
+    best: str | None = None
+    size = sum(map(len, new))
+    for distance, base in enumerate(near, start=1):
+        text = delta.encode(new, base, distance)
+        if text is not None and (best is None or len(text) < len(best)):
+            best = text
+        if best is not None and len(best) < (1 - _ENOUGH) * size:
+            break
+    return best
+
+
+def _stored(body: bytes) -> str | bytes:
+    """A body that looks like a difference is kept as binary, which is never taken for one."""
+    text = exchange.as_text(body)
+    return body if isinstance(text, str) and text.startswith(delta.MAGIC) else text
+
+
+def _checksum(body: bytes) -> str:
+    return f"crc {crc32(body):08x}"
+
+
+def _plain(interaction: Mapping[str, Any]) -> dict[str, Value]:
+    """An interaction that is no model call, with bodies as text where they are UTF-8."""
+    request, response = interaction["request"], interaction["response"]
+    body = request.get("body")
+    content = response.get("body") or {}
+    return {
+        "request": {**request, "body": exchange.as_text(body) if isinstance(body, bytes) else body},
+        "response": {
+            **response,
+            "body": {key: exchange.as_text(each) if isinstance(each, bytes) else each for key, each in content.items()},
+        },
+    }
+
+
+def loads(data: bytes, source: str, limits: Limits = DEFAULT) -> Document:
+    """The document of a cassette's bytes; `source` names it in errors.
+
+    Raises Truncated, NewerVersion, Refused (a limit is named) or Unreadable. Without the closing mapping, as after a
+    plain vcrpy has saved the file anew, exchanges and their times are there and the run's facts are unknown.
+    """
+    check(len(data), limits.file, "bytes", source)
+    whole, version = _upgraded(_complete(_text(data, source), source, limits), source)
+    interactions = list(whole["interactions"].items())
+    models = [each for each in interactions if _is_model(each)]
+    recording = Recording(attempts=tuple(_attempts(models, limits)))
+    run = _run(whole, models)
+    return Document(
+        recording=facts.read(run, recording, limits) if run.mapping() else _without_facts(recording),
+        others=tuple(_other(each) for each in interactions if not _is_model(each)),
+        version=version,
+    )
+
+
+def _text(data: bytes, source: str) -> str:
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        if error.end == len(data) and error.reason == "unexpected end of data":
+            raise _cut_off(source, "it stops inside a character") from error
+        msg = f"{source}: byte {error.start:,} is not UTF-8 ({error.reason}); restore the file or record it again"
+        raise Unreadable(msg) from error
+
+
+def _complete(text: str, source: str, limits: Limits) -> Node:
+    """The tree of a file that has its end: ours, or the `version` that vcrpy writes last and we write first."""
+    closed = _CLOSED.search(text)
+    try:
+        whole = Node(tree(text, source, limits), source)
+        last = next(reversed(whole.mapping()), "")
+    except Unreadable as error:
+        raise error if closed else _cut_off(source, str(error)) from error
+    if closed and whole[exchange.KEY].mapping():
+        found, stated = len(list(whole["interactions"].items())), whole[exchange.KEY]["end"].number(-1)
+        if found != stated:
+            raise whole.fail(f"{found} interactions found, {stated} were written")
+    elif last != "version" or not closed or "interactions" not in whole.mapping():
+        raise _cut_off(source, f"its last key is {last!r}")
+    return whole
+
+
+def _cut_off(source: str, detail: str) -> Truncated:
+    return Truncated(f"{source}: the end is missing ({detail}); restore the file or record it again")
+
+
+def _upgraded(whole: Node, source: str) -> tuple[Node, int]:
+    """The tree as the current version would have it, and the version that it was."""
+    version = _version(whole)
+    if version > CURRENT:
+        msg = f"{source}: version {version} of the cassette format, this plugin reads up to {CURRENT}; update it"
+        raise NewerVersion(msg)
+    value = whole.value
+    for step in range(version, CURRENT):
+        value = UPGRADES[step](value)
+    return Node(value, source), version
+
+
+def _version(whole: Node) -> int:
+    """Ours, not vcrpy's, which stands alone at the top. Each exchange repeats it for the case that the rest is lost."""
+    run = whole[exchange.KEY]["version"]
+    if run.value is not None:
+        return run.number()
+    said = (each["response"][exchange.KEY]["version"] for each in whole["interactions"].items())
+    return max((each.number(CURRENT) for each in said), default=CURRENT)
+
+
+def _run(whole: Node, models: list[Node]) -> Node:
+    """What is said once: at the end, or, in a file for plain vcrpy, with the first exchange."""
+    own = whole[exchange.KEY]
+    return own if own.mapping() or not models else models[0]["response"][exchange.KEY]["run"]
+
+
+def _is_model(interaction: Node) -> bool:
+    return exchange.KEY in interaction["response"].mapping()
+
+
+def _without_facts(recording: Recording) -> Recording:
+    numbers = dict.fromkeys(attempt.call for attempt in recording.attempts)
+    return replace(recording, calls=tuple(CallRecord(id=number) for number in numbers))
+
+
+def _attempts(models: list[Node], limits: Limits) -> Iterator[Attempt]:
+    bodies: list[bytes | delta.Pieces] = []
+    for node in models:
+        stored = node["request"]["body"]
+        difference = stored.value if isinstance(stored.value, str) else ""
+        distance = delta.distance(difference)
+        if distance is None:
+            body = stored.bytes()
+            bodies.append(body)
+        else:
+            pieces = _rebuilt(stored, difference, bodies, distance, limits)
+            body = b"".join(pieces)
+            bodies.append(pieces)
+            _verify(node["response"][exchange.KEY]["request"], body)
+        yield exchange.read(node, body, limits)
+
+
+def _rebuilt(
+    stored: Node, difference: str, bodies: list[bytes | delta.Pieces], distance: int, limits: Limits
+) -> delta.Pieces:
+    if not 0 < distance <= len(bodies):
+        raise stored.fail(f"its base is {distance} model requests back, {len(bodies)} come before it")
+    base = bodies[-distance]
+    if isinstance(base, bytes):
+        base = bodies[-distance] = delta.cut(base)
+    try:
+        return delta.decode(difference, base, limits)
+    except ValueError as error:
+        raise stored.fail(str(error)) from error
+
+
+def _verify(stated: Node, body: bytes) -> None:
+    """A removed interaction moves the bases of later ones; without the key, an edited body is taken as it is."""
+    if stated.value is not None and stated.text() != _checksum(body):
+        reason = (
+            f"the body rebuilds to {_checksum(body)}, recorded was {stated.text()!r}: an exchange before it was edited"
+        )
+        raise stated.fail(reason)
+
+
+def _other(node: Node) -> dict[str, Any]:
+    request, response = dict(node["request"].mapping()), dict(node["response"].mapping())
+    if isinstance(request.get("body"), str):
+        request["body"] = request["body"].encode("utf-8")
+    content = node["response"]["body"].mapping()
+    response["body"] = {key: each.encode("utf-8") if isinstance(each, str) else each for key, each in content.items()}
+    return {"request": request, "response": response}

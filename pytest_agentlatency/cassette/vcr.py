@@ -1,0 +1,194 @@
+"""HTTP that is no model call, recorded and replayed by vcrpy: the one file that knows it.
+
+Owns what is taken down, what is refused in replay, and from which HTTP library it came. Writes no file. Refuses to
+know model calls: they are taken by whoever patches on top.
+"""
+
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from types import FrameType, TracebackType
+from typing import Any, Self
+from urllib.parse import parse_qsl, urlsplit, urlunsplit
+
+from pytest_agentlatency.cassette import plainbody
+
+Interaction = Mapping[str, Any]
+
+_BYPASS: ContextVar[bool] = ContextVar("agentlatency_bypass", default=False)
+_MATCH = ("method", "scheme", "host", "port", "path", "query", "agentlatency_body")
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """A request that was refused in replay, or one that was recorded and not made."""
+
+    method: str
+    url: str
+    """Without user, and with the names of its query parameters only."""
+    stack: str = ""
+    """The HTTP library that the agent called: `requests`, `urllib3`, `aiohttp`, `http.client`, `httpx`, ..."""
+
+
+class OtherHTTP:
+    """Context in which vcrpy serves or records every request that reaches it.
+
+    In replay a request that wasn't recorded raises vcrpy's CannotOverwriteExistingCassetteException and stands in
+    `misses`. In record mode `interactions` holds what was recorded once the block is left, in order of completion.
+    """
+
+    def __init__(self, interactions: Sequence[Interaction] = (), *, record: bool) -> None:
+        self._recorded = tuple(interactions)
+        self._record = record
+        self._context: Any = None
+        self._cassette: Any = None
+        self.misses: list[Seen] = []
+
+    def __enter__(self) -> Self:
+        """Import vcrpy and patch the HTTP libraries that are installed."""
+        self._context = self._use_cassette()
+        self._cassette = self._context.__enter__()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Put the HTTP libraries back."""
+        self._context.__exit__(kind, error, trace)
+
+    @property
+    def interactions(self) -> tuple[Interaction, ...]:
+        """In record mode what was recorded so far, else what was given; bodies are bytes."""
+        if not self._record or self._cassette is None:
+            return self._recorded
+        return tuple(
+            _interaction(*pair) for pair in zip(self._cassette.requests, self._cassette.responses, strict=True)
+        )
+
+    @property
+    def unused(self) -> tuple[Seen, ...]:
+        """Recorded requests that the agent has not made."""
+        if self._record or self._cassette is None:
+            return ()
+        counts = self._cassette.play_counts
+        return tuple(_seen(each) for at, each in enumerate(self._cassette.requests) if not counts[at])
+
+    def _use_cassette(self) -> Any:
+        import vcr
+        from vcr.cassette import Cassette, CassetteContextDecorator
+
+        misses = self.misses
+
+        class Noting(Cassette):  # type: ignore[misc]
+            """A cassette that says which request it refused before vcrpy raises."""
+
+            agentlatency = True
+
+            def can_play_response_for(self, request: Any) -> bool:
+                playable = bool(super().can_play_response_for(request))
+                if not playable and self.write_protected and not _BYPASS.get():
+                    _note(misses, request)
+                return playable
+
+        recorder = vcr.VCR(match_on=_MATCH, decode_compressed_response=True, before_record_request=_unless_bypassed)
+        recorder.register_matcher("agentlatency_body", _same_body)
+        recorder.register_persister(_Memory(self._recorded))
+        mode = vcr.mode.ALL if self._record else vcr.mode.NONE
+        config = recorder.get_merged_config(path="agentlatency", record_mode=mode)
+        return CassetteContextDecorator.from_args(Noting, **config)
+
+
+@contextmanager
+def bypassed() -> Iterator[None]:
+    """Let requests of this context through to the network unseen: what a recorded call does beneath its transport."""
+    token = _BYPASS.set(True)
+    try:
+        yield
+    finally:
+        _BYPASS.reset(token)
+
+
+def foreign_cassette_active() -> bool:
+    """Whether a vcrpy cassette that isn't ours is recording or replaying now (pytest-recording's marker, `use_cassette`)."""
+    if "vcr" not in sys.modules:
+        return False
+    import http.client
+
+    cassette = getattr(http.client.HTTPConnection, "cassette", None)
+    return cassette is not None and not getattr(cassette, "agentlatency", False)
+
+
+class _Memory:
+    """vcrpy's persister seam, without a file."""
+
+    def __init__(self, interactions: Sequence[Interaction]) -> None:
+        self._interactions = interactions
+
+    def load_cassette(self, _path: object, serializer: object) -> tuple[list[Any], list[Any]]:
+        del serializer
+        from vcr.request import Request
+
+        requests = [Request(**each["request"]) for each in self._interactions]
+        return requests, [_copied(each["response"]) for each in self._interactions]
+
+    def save_cassette(self, _path: object, _cassette: object, serializer: object) -> None:
+        """Nothing is written: the interactions are taken from the cassette."""
+
+
+def _copied(response: Mapping[str, Any]) -> dict[str, Any]:
+    """vcrpy's stubs delete headers from a response that they play."""
+    return {**response, "headers": dict(response.get("headers") or {}), "body": dict(response.get("body") or {})}
+
+
+def _interaction(request: Any, response: Mapping[str, Any]) -> Interaction:
+    headers = {name: [plainbody.header(value)] for name, value in request.headers.items()}
+    body = plainbody.as_bytes(request.body)
+    plain = {name: [plainbody.header(each) for each in values] for name, values in response["headers"].items()}
+    return {
+        "request": {"body": body, "headers": headers, "method": request.method, "uri": request.uri},
+        "response": {**response, "headers": plain},
+    }
+
+
+def _unless_bypassed(request: Any) -> Any:
+    return None if _BYPASS.get() else request
+
+
+def _same_body(live: Any, recorded: Any) -> bool:
+    return plainbody.comparable(live.body) == plainbody.comparable(recorded.body)
+
+
+def _note(misses: list[Seen], request: Any) -> None:
+    seen = _seen(request, _stack(sys._getframe(2)))  # noqa: SLF001 -- the one way to see who calls, tasks included
+    if seen not in misses:
+        misses.append(seen)
+
+
+def _seen(request: Any, stack: str = "") -> Seen:
+    parts = urlsplit(request.uri)
+    names = "&".join(name for name, _ in parse_qsl(parts.query, keep_blank_values=True))
+    host = parts.netloc.rpartition("@")[2]
+    return Seen(request.method, urlunsplit((parts.scheme, host, parts.path, names, "")), stack)
+
+
+_LIBRARIES = ("requests", "botocore", "httplib2", "urllib3", "aiohttp", "httpx", "httpx2", "tornado", "urllib", "http")
+_NAMES = {"urllib": "urllib.request", "http": "http.client"}
+_TRANSPARENT = ("vcr", "pytest_agentlatency", "contextlib", "functools", "wrapt", "asyncio")
+
+
+def _stack(frame: FrameType | None) -> str:
+    """The outermost HTTP library of the unbroken run of such frames above the request.
+
+    http.client's own frames never show: vcrpy puts its class in their place.
+    """
+    found = "http"
+    while frame:
+        package = str(frame.f_globals.get("__name__", "")).partition(".")[0]
+        if package in _LIBRARIES:
+            found = package
+        elif package not in _TRANSPARENT:
+            break
+        frame = frame.f_back
+    return _NAMES.get(found, found)
