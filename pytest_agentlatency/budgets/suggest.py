@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Iterator
 from difflib import get_close_matches
 from functools import cache
+from itertools import takewhile
 
 from pytest_agentlatency.budgets.figure import Unit
 from pytest_agentlatency.budgets.phrase import PhraseError
@@ -40,9 +41,19 @@ _REPAIRS = 4  # words put right before a phrase counts as something else
 
 def nearest(error: PhraseError, parse: Parse) -> str:
     """Give the nearest valid phrase: the same with words put right, or else the most similar of the examples."""
-    return _repaired(error, parse) or next(
-        iter(get_close_matches(error.text.lower(), _examples(), n=1, cutoff=0.0)), ""
-    )
+    return _repaired(error, parse) or _most_similar(error.text.lower())
+
+
+def _most_similar(text: str) -> str:
+    """The most similar example, of those that begin with the most words of the text."""
+    words = text.split()
+    shared = {example: _shared(words, example.split()) for example in _examples()}
+    most = max(shared.values())
+    return get_close_matches(text, [each for each in shared if shared[each] == most], n=1, cutoff=0.0)[0]
+
+
+def _shared(words: list[str], others: list[str]) -> int:
+    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(words, others, strict=False)))
 
 
 def _repaired(error: PhraseError, parse: Parse) -> str:
