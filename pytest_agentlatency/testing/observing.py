@@ -30,44 +30,53 @@ def observe(plan: Plan, request: Request, *, call: int, at: int, client: Client)
     """One attempt, begun at a time on the run's clock."""
     sent = at + client.connect
     headers = None if plan.headers_at < 0 else sent + plan.headers_at
-    asked, arrived, chunks = _chunks(plan, sent, client)
-    end = max((headers or sent, *arrived))
+    came = [] if headers is None else _pieces(plan)
+    read = came[: client.close_after]
+    asked, arrived = _moments([at for at, _ in read], sent, headers or sent, client.consumer)
     stamps = Stamps(
         start=Ns(at),
-        end=Ns(end),
+        end=Ns(max((headers or sent, *arrived))),
         connect=(Ns(at), Ns(sent)) if client.connect else None,
         sent=Ns(sent),
         headers=None if headers is None else Ns(headers),
         asked=asked,
         arrived=arrived,
     )
-    response = None if headers is None else _response(plan, chunks)
-    outcome, failure = _ending(plan, client)
+    response = None if headers is None else _response(plan, tuple(data for _, data in read))
+    outcome, failure = (Outcome.CLOSED, None) if len(read) < len(came) else _ending(plan)
     return Attempt(call, request, response, stamps, outcome, failure)
 
 
-def _chunks(plan: Plan, sent: int, client: Client) -> tuple[tuple[Ns, ...], tuple[Ns, ...], tuple[bytes, ...]]:
-    """For each chunk: when it was asked for, when it arrived (when asked for and there), and its bytes."""
-    frames = [(frame.at, frame.data) for frame in plan.frames]
-    if not plan.streamed:
-        frames = [(max((at for at, _ in frames), default=0), b"".join(data for _, data in frames))]
-    asked, arrived, clock = list[Ns](), list[Ns](), sent + plan.headers_at
-    for at, _ in frames[: client.close_after]:
+def _pieces(plan: Plan) -> list[tuple[int, bytes]]:
+    """What comes in one piece, and when: each frame of a stream; of any other body all, or half when it is cut."""
+    if plan.streamed:
+        return [(frame.at, frame.data) for frame in plan.frames]
+    body = _body(plan)
+    kept = body if plan.ending == "complete" else body[: len(body) // 2]
+    return [(max(frame.at for frame in plan.frames), kept)] if kept else []
+
+
+def _moments(due: list[int], sent: int, headers: int, consumer: int) -> tuple[tuple[Ns, ...], tuple[Ns, ...]]:
+    """For each chunk, when it was asked for, and when it arrived: it was there, and asked for."""
+    asked, arrived, clock = list[Ns](), list[Ns](), headers
+    for at in due:
         asked.append(Ns(clock))
         arrived.append(Ns(max(clock, sent + at)))
-        clock = arrived[-1] + client.consumer
-    return tuple(asked), tuple(arrived), tuple(data for _, data in frames[: client.close_after])
+        clock = arrived[-1] + consumer
+    return tuple(asked), tuple(arrived)
 
 
 def _response(plan: Plan, chunks: tuple[bytes, ...]) -> Response:
-    length = ("transfer-encoding", "chunked") if plan.streamed else ("content-length", str(len(b"".join(chunks))))
+    length = ("transfer-encoding", "chunked") if plan.streamed else ("content-length", str(len(_body(plan))))
     coding = (("content-encoding", plan.coding),) if plan.coding else ()
     return Response(plan.status, (*plan.headers.items(), *coding, length), chunks, coding=plan.coding)
 
 
-def _ending(plan: Plan, client: Client) -> tuple[Outcome, Failure | None]:
-    if client.close_after is not None and client.close_after < len(plan.frames):
-        return Outcome.CLOSED, None
+def _body(plan: Plan) -> bytes:
+    return b"".join(frame.data for frame in plan.frames)
+
+
+def _ending(plan: Plan) -> tuple[Outcome, Failure | None]:
     if plan.ending == "complete":
         return Outcome.COMPLETE, None
     if plan.ending == "reset":
