@@ -130,8 +130,8 @@ def test_a_stream_without_usage_is_estimated_and_marked():
 
 def test_usage_that_falls_while_the_request_grows_is_doubted():
     """C14: the server reports only what it prefilled."""
-    (doubt,) = account(4, [700, 1_100, 500, 1_900]).doubts
-    assert doubt.startswith("turn 3: the prompt grew and its usage fell from 1,100 to 500 tokens")
+    (doubt,) = account(4, [1_200, 2_000, 900, 3_000]).doubts
+    assert doubt.startswith("turn 3: the prompt grew and its usage fell from 2,000 to 900 tokens")
 
 
 def test_a_body_edited_after_the_recording_is_doubted():

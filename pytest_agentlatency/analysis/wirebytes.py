@@ -1,0 +1,103 @@
+"""A request as the bytes that a provider's cache would see: tools, system, messages, piece by piece.
+
+Owns that rendering. Key order is kept as sent; cache markers, nulls and the spelling of a plain text are not part of
+it, and neither is white space between JSON tokens.
+"""
+
+import json
+import re
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from pytest_agentlatency.wire.content import unmarked
+from pytest_agentlatency.wire.jsonedge import compact, loads
+from pytest_agentlatency.wire.message import Block, Prompt
+
+
+class Segment(NamedTuple):
+    """One piece of a request."""
+
+    section: str
+    """`tools`, `system` or `messages`."""
+    path: str
+    kind: str
+    """The block's kind; `tool` for a definition."""
+    data: bytes
+    marked: bool = False
+    """A cache breakpoint stands on it."""
+
+
+_HEAD_ROLES = frozenset({"system", "developer"})
+
+
+def segments(prompt: Prompt, body: bytes = b"") -> tuple[Segment, ...]:
+    """The pieces of a prompt in the order in which providers cache.
+
+    System messages that open a history are its system section. Pieces that the body doesn't hold (a history kept by
+    the server) are rendered from the prompt.
+    """
+    sent = loads(body) if body else None
+    return (*_tools(prompt, sent), *_system(prompt, sent), *_messages(prompt, sent))
+
+
+def _tools(prompt: Prompt, sent: Any) -> Iterator[Segment]:
+    for tool in prompt.tools:
+        value = _at(sent, tool.path)
+        text = compact(_unmarked(value)) if isinstance(value, dict) else tool.wire or tool.raw
+        yield Segment("tools", tool.path, "tool", text.encode(), tool.cache_marked)
+
+
+def _system(prompt: Prompt, sent: Any) -> Iterator[Segment]:
+    for block in prompt.system:
+        yield _segment("system", "", block, sent)
+
+
+def _messages(prompt: Prompt, sent: Any) -> Iterator[Segment]:
+    section = "system"
+    for message in prompt.messages:
+        section = section if message.role in _HEAD_ROLES else "messages"
+        for block in message.blocks:
+            yield _segment(section, message.role, block, sent)
+
+
+def _segment(section: str, role: str, block: Block, sent: Any) -> Segment:
+    text = block.raw
+    if block.kind == "text":
+        text = block.text + _beside_text(block.raw)
+    elif sent is not None:
+        value = _at(sent, block.path)
+        text = compact(_unmarked(value)) if isinstance(value, dict) else block.raw
+    return Segment(section, block.path, block.kind, f"{role}:{text}\n".encode(), block.cache_marked)
+
+
+_PLAIN = '","type":"text"}'
+
+
+def _beside_text(raw: str) -> str:
+    """What a text block carries beside its text (citations), and nothing for the many that carry nothing."""
+    if raw.startswith('{"text":"') and raw.endswith(_PLAIN):
+        return ""
+    value = loads(raw)
+    rest = {key: each for key, each in value.items() if key not in {"type", "text"}} if isinstance(value, dict) else {}
+    return json.dumps(rest) if rest else ""
+
+
+def _unmarked(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _unmarked(each) for key, each in unmarked(value).items()}
+    return [_unmarked(each) for each in value] if isinstance(value, list) else value
+
+
+_STEP = re.compile(r"([^.\[\]]+)|\[(\d+)\]")
+
+
+def _at(value: Any, path: str) -> Any:
+    """The value at a path like `messages[4].content[0]`; None when there is none."""
+    for key, index in _STEP.findall(path):
+        if key and isinstance(value, dict):
+            value = value.get(key)
+        elif index and isinstance(value, list) and int(index) < len(value):
+            value = value[int(index)]
+        else:
+            return None
+    return value
