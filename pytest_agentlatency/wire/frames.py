@@ -79,9 +79,10 @@ def error_of_status(status: int) -> str:
 
 
 def _head(response: Response) -> bytes:
+    """The first bytes that aren't blank: gateways keep a connection alive with spaces before a JSON body."""
     head = b""
     for chunk in response.chunks:
-        head += chunk[:_ENOUGH]
+        head += (chunk if head else chunk.lstrip())[:_ENOUGH]
         if len(head) >= _ENOUGH:
             break
     return head

@@ -120,7 +120,8 @@ class _Reading:
     def _choice(self, choice: Mapping[str, Any]) -> None:
         index = compact(choice.get("index", 0))
         self.stop_reason = self.stop_reason or string(choice.get("finish_reason"))
-        delta = mapping(choice.get("delta") or choice.get("message"))
+        # Text completions carry the text in the choice itself.
+        delta = mapping(choice.get("delta") or choice.get("message") or {"content": choice.get("text")})
         for kind, text in _texts(delta):
             self.draft.grow(self.draft.block((index, kind), kind), text)
         for position, call in enumerate(_calls(delta)):

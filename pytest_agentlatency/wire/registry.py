@@ -11,6 +11,7 @@ from typing import cast
 from pytest_agentlatency.model.recording import Request
 from pytest_agentlatency.wire.anthropic import Anthropic
 from pytest_agentlatency.wire.bedrock import BedrockConverse, BedrockInvoke
+from pytest_agentlatency.wire.completions import OpenAICompletions
 from pytest_agentlatency.wire.gemini import Gemini
 from pytest_agentlatency.wire.message import Provider
 from pytest_agentlatency.wire.ollama import Ollama
@@ -24,6 +25,7 @@ PROVIDERS: tuple[Provider, ...] = (
     Anthropic(),
     OpenAIChat(),
     OpenAIResponses(),
+    OpenAICompletions(),
     Gemini(),
     BedrockConverse(),
     BedrockInvoke(),

@@ -12,7 +12,18 @@ from typing import Any
 from pytest_agentlatency.cassette.document import Document
 from pytest_agentlatency.cassette.errors import Unreadable
 from pytest_agentlatency.cassette.exchange import KEY
-from pytest_agentlatency.cassette.foreign import calls, coding, govcr, har, plausible, rubyvcr, single, tree, vcrpy
+from pytest_agentlatency.cassette.foreign import (
+    calls,
+    coding,
+    govcr,
+    har,
+    plausible,
+    redacted,
+    rubyvcr,
+    single,
+    tree,
+    vcrpy,
+)
 from pytest_agentlatency.cassette.foreign.exchange import Exchange, interaction, kind
 from pytest_agentlatency.cassette.foreign.plausible import Doubt
 from pytest_agentlatency.cassette.limits import DEFAULT, Limits, check
@@ -87,7 +98,7 @@ def read(source: str | os.PathLike[str] | bytes, limits: Limits = DEFAULT) -> Fo
         check(limits.depth + 1, limits.depth, "nested collections (or more)", name)
         raise
     decoder = coding.Decoder(name, limits)
-    exchanges = [decoder.exchange(each) for each in stored]
+    exchanges = [redacted.with_path(decoder.exchange(each)) for each in stored]
     told = calls.sort(exchanges)
     return Foreign(told.recording, told.others, container.name, tuple(_warnings(told, exchanges)), told.to_headers)
 

@@ -3,7 +3,6 @@
 Owns the doubts about foreign recordings. Refuses to change a figure: a doubt says that a call must not be re-timed.
 """
 
-import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -11,7 +10,8 @@ from itertools import pairwise
 from pytest_agentlatency.model.recording import Attempt
 from pytest_agentlatency.model.usage import Tokens
 from pytest_agentlatency.wire import registry
-from pytest_agentlatency.wire.message import Answer, Prompt
+from pytest_agentlatency.wire.jsonedge import loads, mapping
+from pytest_agentlatency.wire.message import Answer, Prompt, ToolDefinition
 
 CHARS_PER_TOKEN = 4
 """The estimate's ruler. English prose is 4-5, JSON 3, Chinese 1; the bounds leave room for all of them."""
@@ -25,7 +25,7 @@ GAP = 300
 
 _PLAIN_ANSWER = frozenset({"text", "thinking", "tool_json"})
 _MEDIA = frozenset({"image", "document", "audio", "input_audio", "file", "input_file", "video"})
-_PLAIN_TOOLS = frozenset({"", "function", "custom"})
+_NAMING = frozenset({"name", "function", "toolSpec"})
 _HELD_BY_SERVER = frozenset({
     "mcp_servers", "container", "context_management", "conversation", "web_search_options", "prompt", "cachedContent",
     "modalities",
@@ -84,16 +84,22 @@ def _seen(attempt: Attempt) -> _Seen | None:
     return _Seen(attempt.call, prompt, answer, endpoint) if answer.usage.context is not None else None
 
 
-def estimate(prompt: Prompt) -> int:
-    """Tokens of a prompt by its characters; rough, and meant for `LEAST` and `MOST` only."""
-    chars = sum(len(block.text) for block in prompt.blocks) + sum(len(tool.raw) for tool in prompt.tools)
-    return chars // CHARS_PER_TOKEN
+def estimate(prompt: Prompt, *, thinking: bool = True) -> int:
+    """Tokens of a prompt by its characters, at least 1; rough, and meant for `LEAST` and `MOST` only."""
+    blocks = [block.text for block in prompt.blocks if thinking or "thinking" not in block.kind]
+    chars = sum(map(len, blocks)) + sum(len(tool.raw) for tool in prompt.tools)
+    return max(1, chars // CHARS_PER_TOKEN)
 
 
 def _edited(seen: _Seen) -> str:
-    guess, counted = max(1, estimate(seen.prompt)), seen.counted or 0
-    if abs(counted - guess) <= GAP or LEAST <= counted / guess <= MOST or not _all_in_view(seen):
+    counted = seen.counted or 0
+    # An earlier turn's thinking is in the request and not in the count: a low count is held against the text without.
+    least, most = estimate(seen.prompt, thinking=False), estimate(seen.prompt)
+    low = counted < LEAST * least and least - counted > GAP
+    high = counted > MOST * most and counted - most > GAP
+    if not (low or high) or not _all_in_view(seen):
         return ""
+    guess = least if low else most
     return (
         f"usage says {counted:,} input tokens, the request's text is about {guess:,}: the body was edited after "
         "recording, so this call is not re-timed; record it again to lift that"
@@ -109,22 +115,19 @@ def _all_in_view(seen: _Seen) -> bool:
         or _HELD_BY_SERVER & set(prompt.params)
         or any(block.media or block.kind in _MEDIA or not block.text for block in prompt.blocks)
         or any(block.kind not in _PLAIN_ANSWER for block in answer.blocks)
-        or any(_tool_type(tool.raw) not in _PLAIN_TOOLS or tool.deferred for tool in prompt.tools)
+        or not all(_own(tool) for tool in prompt.tools)
     )
 
 
-def _tool_type(raw: str) -> str:
-    try:
-        tool = json.loads(raw)
-    except (ValueError, RecursionError):
-        return "unknown"
-    if not isinstance(tool, dict):
-        return "unknown"
-    return str(tool.get("type") or "")  # pyright: ignore[reportUnknownMemberType, reportUnknownArgumentType]
+def _own(tool: ToolDefinition) -> bool:
+    """The agent's own tool; one that the server runs puts its results into the counted tokens, unseen."""
+    definition = mapping(loads(tool.raw))
+    typed = str(definition.get("type") or "function") in {"function", "custom"}
+    return typed and bool(_NAMING & set(definition)) and not tool.deferred
 
 
 def _incremental(before: _Seen, after: _Seen) -> str:
-    if before.endpoint != after.endpoint or not _all_in_view(before) or not _all_in_view(after):
+    if _unseen(before) != _unseen(after) or not _all_in_view(before) or not _all_in_view(after):
         return ""
     one, other = _raws(before.prompt), _raws(after.prompt)
     grew = len(other) > len(one) and other[: len(one)] == one
@@ -135,6 +138,11 @@ def _incremental(before: _Seen, after: _Seen) -> str:
         f"usage falls by {fell:,} input tokens to {after.counted or 0:,} while the request grows (usage=incremental): "
         "the server counts only new tokens, so this call is not re-timed"
     )
+
+
+def _unseen(seen: _Seen) -> tuple[object, ...]:
+    """What may put hidden tokens into a prompt: a change of it explains a fall."""
+    return seen.endpoint, seen.prompt.tools, dict(seen.prompt.params)
 
 
 def _raws(prompt: Prompt) -> list[str]:
