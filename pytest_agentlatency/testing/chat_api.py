@@ -1,4 +1,4 @@
-"""The simulated model's OpenAI Chat Completions: a reply as JSON, as a stream of chunks, and errors.
+"""The simulated model's OpenAI Chat Completions: a reply as JSON and as a stream of chunks.
 
 Owns that format's fields. Refuses to know sockets, scripts and faults.
 """
@@ -24,12 +24,6 @@ def plan(reply: Reply, speech: Speech) -> Plan:
     body = json.dumps(completion(reply, speech), ensure_ascii=False).encode()
     at = speech.cost.last_token
     return Plan(200, JSON_HEADERS | headers, at, (Frame(at, body, generated=bool(reply.blocks)),))
-
-
-def refusal(status: int, message: str, *, kind: str = "") -> Plan:
-    """An error response in this format."""
-    error = {"message": message, "type": kind or "api_error", "param": None, "code": kind or None}
-    return Plan(status, JSON_HEADERS, 0, (Frame(0, json.dumps({"error": error}).encode()),))
 
 
 def completion(reply: Reply, speech: Speech) -> dict[str, Any]:
@@ -70,8 +64,10 @@ def _last_frames(reply: Reply, speech: Speech) -> Iterator[Frame]:
     end = speech.cost.last_token
     yield Frame(end, _chunk(speech, {}, finish=_finish(reply)))
     if speech.with_usage:
-        closing = {"choices": [], "usage": usage(speech, reply)} | _timings(speech, reply)
-        yield Frame(end, _event(_chunk_head(speech) | closing))
+        yield Frame(
+            end,
+            _event({**_chunk_head(speech), "choices": (), "usage": usage(speech, reply), **_timings(speech, reply)}),
+        )
     yield Frame(end, b"data: [DONE]\n\n")
 
 

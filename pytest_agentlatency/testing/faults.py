@@ -4,13 +4,12 @@ Owns the faults. Refuses to send anything. Times are nanoseconds, events are cou
 body is one event.
 """
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
 from pytest_agentlatency.testing.coding import encoder
-from pytest_agentlatency.testing.messages_api import JSON_HEADERS, refusal
+from pytest_agentlatency.testing.messages_api import JSON_HEADERS, event, refusal
 from pytest_agentlatency.testing.plan import Ending, Frame, Plan
 
 _MS, _S = 1_000_000, 1_000_000_000
@@ -128,7 +127,7 @@ class Insert:
 
 def ping(before: int = 1) -> Insert:
     """Anthropic's keep-alive event before another event."""
-    return Insert(_event("ping", {}), before)
+    return Insert(event("ping", {}), before)
 
 
 def comment(before: int = 1, text: str = "keep-alive") -> Insert:
@@ -136,9 +135,9 @@ def comment(before: int = 1, text: str = "keep-alive") -> Insert:
     return Insert(f": {text}\n\n".encode(), before)
 
 
-def unknown_event(before: int = 1, kind: str = "simulated_novelty") -> Insert:
+def unknownevent(before: int = 1, kind: str = "simulated_novelty") -> Insert:
     """An event of a type that no client knows yet."""
-    return Insert(_event(kind, {"note": "new in a later version"}), before)
+    return Insert(event(kind, {"note": "new in a later version"}), before)
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,7 +154,7 @@ class ErrorEvent:
             return plan
         kept = plan.frames[: self.after]
         at = plan.frames[min(self.after, len(plan.frames) - 1)].at if plan.frames else plan.headers_at
-        error = _event("error", {"error": {"type": self.kind, "message": self.message}})
+        error = event("error", {"error": {"type": self.kind, "message": self.message}})
         return replace(plan, frames=(*kept, Frame(at, error)))
 
 
@@ -201,10 +200,6 @@ class LineEnds:
 
 def _ending(*, reset: bool) -> Ending:
     return "reset" if reset else "close"
-
-
-def _event(kind: str, data: dict[str, object]) -> bytes:
-    return f"event: {kind}\ndata: {json.dumps({'type': kind, **data})}\n\n".encode()
 
 
 def refuses(faults: Sequence[Fault]) -> bool:

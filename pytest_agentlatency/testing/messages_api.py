@@ -36,7 +36,7 @@ def plan(reply: Reply, speech: Speech) -> Plan:
 
 
 def refusal(status: int, message: str, *, kind: str = "", details: dict[str, Any] | None = None) -> Plan:
-    """An error response in this format."""
+    """An error response in this format, which OpenAI's SDK reads as well."""
     error = {"type": kind or ERROR_TYPES.get(status, "api_error"), "message": message}
     body = {"type": "error", "error": error | ({"details": details} if details else {})}
     return Plan(status, JSON_HEADERS, 0, (Frame(0, json.dumps(body).encode()),))

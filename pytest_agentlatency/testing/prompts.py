@@ -96,11 +96,12 @@ def asked(number: int, body: Json, history: Json | None = None) -> Asked:
     return Asked(number, body, messages, text, tuple(tools), str(body.get("model", "")))
 
 
-def listed(content: object) -> list[Json]:
+def listed(content: Any) -> list[Json]:
     """Content as a list of blocks: a string is one text block, nothing is none."""
     if isinstance(content, str):
         return [{"type": "text", "text": content}]
-    return [part for part in content if isinstance(part, Mapping)] if isinstance(content, Sequence) else []
+    parts: Sequence[Any] = content or ()
+    return [part for part in parts if isinstance(part, Mapping)]
 
 
 def compact(value: Json) -> str:

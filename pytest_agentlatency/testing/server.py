@@ -117,6 +117,8 @@ class LoopbackServer:
             connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             with self._lock:
                 self._open[number] = connection
+                if self._halt.is_set():
+                    _shut(connection)
             self._start(self._serve, str(number), number, connection)
 
     def _serve(self, number: int, connection: socket.socket) -> None:

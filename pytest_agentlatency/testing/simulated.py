@@ -87,7 +87,7 @@ class SimulatedModel:
         self._cache = PrefixCache(costs.cache, costs.cache_minimum)
         self._threads = Threads()
         self._changed = threading.Condition()
-        self._requests: list[Received] = []
+        self._requests: dict[int, Received] = {}
         self._served: dict[int, Served] = {}
         self._server = LoopbackServer(
             self._answer, self._note_sent, connect_wait=round(costs.connect * time_scale), tls=tls
@@ -114,7 +114,7 @@ class SimulatedModel:
     def requests(self) -> tuple[Received, ...]:
         """Every HTTP request that arrived, in order."""
         with self._changed:
-            return tuple(self._requests)
+            return tuple(each for _, each in sorted(self._requests.items()))
 
     @property
     def served(self) -> tuple[Served, ...]:
@@ -127,7 +127,7 @@ class SimulatedModel:
         given = self._faults.get(received.number, ())
         faults = given if isinstance(given, Sequence) else (given,)
         with self._changed:
-            self._requests.append(received)
+            self._requests[received.number] = received
             self._served[received.number] = Served(received.number, received.at)
             plan = self._refused() if refuses(faults) else self._route(received)
         for fault in faults:
@@ -171,8 +171,8 @@ class SimulatedModel:
     def _completion(self, received: Received, body: Json) -> Plan:
         asked = prompts.asked(received.number, body)
         reply, speech = self._speak(received, asked, prompts.chat_blocks(body))
-        wanted = (body.get("stream_options") or {}).get("include_usage", False)
-        return chat_api.plan(reply, replace(speech, with_usage=bool(wanted)))
+        options: Json = body.get("stream_options") or {}
+        return chat_api.plan(reply, replace(speech, with_usage=bool(options.get("include_usage"))))
 
     def _speak(self, received: Received, asked: Asked, blocks: Sequence[PromptBlock]) -> tuple[Reply, Speech]:
         """The script's reply and what it costs, noted in the log."""

@@ -133,8 +133,8 @@ def contexts(law: Law, turns: int, *, start: int = 2000, step: int = 1000) -> tu
 def growing(law: Law, turns: int, *, start: int = 2000, step: int = 1000, **figures: Any) -> tuple[TurnSpec, ...]:
     """Turns whose contexts grow by a law (see `contexts`), a search between them; `figures`: those of `turn`."""
     sizes = contexts(law, turns, start=start, step=step)
-    figures = {"tool_ms": 100} | figures
-    last = figures | {"tool_ms": None, "tools": ()}
+    figures = {"tool_ms": 100, **figures}
+    last: dict[str, Any] = {**figures, "tool_ms": None, "tools": ()}
     return tuple(turn(size, **(figures if number < turns else last)) for number, size in enumerate(sizes, 1))
 
 

@@ -128,8 +128,11 @@ def request_bodies(draw: st.DrawFn) -> dict[str, Any]:
 
 def _contents() -> st.SearchStrategy[Any]:
     marks = st.sampled_from([{}, {"cache_control": {"type": "ephemeral"}}])
-    blocks = st.builds(lambda text, mark: {"type": "text", "text": text} | mark, _texts, marks)
-    return _texts | st.lists(blocks, min_size=1, max_size=3)
+    return _texts | st.lists(st.builds(_text_block, _texts, marks), min_size=1, max_size=3)
+
+
+def _text_block(text: str, mark: dict[str, Any]) -> dict[str, Any]:
+    return {"type": "text", "text": text, **mark}
 
 
 def _result(call: str, text: str) -> dict[str, Any]:

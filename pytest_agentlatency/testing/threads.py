@@ -50,5 +50,5 @@ class Threads:
 
 
 def _previous(body: Json) -> str:
-    thread = body.get("thread") or {}
+    thread: Json = body.get("thread") or {}
     return str(thread.get("previous_message_id", "")) if thread.get("type") == "continue" else ""
