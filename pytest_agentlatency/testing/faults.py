@@ -135,7 +135,7 @@ def comment(before: int = 1, text: str = "keep-alive") -> Insert:
     return Insert(f": {text}\n\n".encode(), before)
 
 
-def unknownevent(before: int = 1, kind: str = "simulated_novelty") -> Insert:
+def unknown_event(before: int = 1, kind: str = "simulated_novelty") -> Insert:
     """An event of a type that no client knows yet."""
     return Insert(event(kind, {"note": "new in a later version"}), before)
 
