@@ -91,14 +91,14 @@ def _count(values: Mapping[str, Any], name: str) -> int:
 
 def _covariance(values: Mapping[str, Any]) -> Matrix:
     name = "covariance"
-    rows = values.get(name)
-    if not isinstance(rows, list) or [_width(row) for row in rows] != [3, 3, 3]:
+    rows: Any = values.get(name)
+    try:
+        matrix = tuple(tuple(float(number) for number in row) for row in rows)
+    except (TypeError, ValueError):
+        matrix = ()
+    if [len(row) for row in matrix] != [3, 3, 3] or not all(_is_number(number) for row in matrix for number in row):
         raise _impossible(name, rows, "three rows of three numbers")
-    return tuple(tuple(map(float, row)) for row in rows)
-
-
-def _width(row: object) -> int:
-    return len(row) if isinstance(row, list) and all(map(_is_number, row)) else 0
+    return matrix
 
 
 def _is_number(value: object) -> TypeGuard[float]:

@@ -101,7 +101,7 @@ def _is_variant(name: str, key: str) -> bool:
 
 @cache
 def _published() -> Mapping[str, KvSpec]:
-    data = json.loads(files(__package__).joinpath("data/kv_models.json").read_text(encoding="utf-8"))
+    data = json.loads(files("pytest_agentlatency.analysis").joinpath("data/kv_models.json").read_text(encoding="utf-8"))
     return {
         name: replace(from_config(entry["config"]), active_parameters=entry["active_parameters"])
         for entry in data["models"]

@@ -124,7 +124,6 @@ def inverse(matrix: Matrix) -> Matrix:
 
 
 def quadratic(matrix: Matrix, vector: Sequence[float]) -> float:
-    """The form `v M v`: the variance of a linear combination, when M is a covariance."""
-    return sum(
-        a * value * b for a, row in zip(vector, matrix, strict=True) for value, b in zip(row, vector, strict=True)
-    )
+    """The form `v M v`, not below 0: the variance of a linear combination, when M is a covariance."""
+    terms = (a * value * b for a, row in zip(vector, matrix, strict=True) for value, b in zip(row, vector, strict=True))
+    return max(0.0, sum(terms))
