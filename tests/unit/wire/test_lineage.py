@@ -1,7 +1,7 @@
 """Lanes are told apart by what requests say. Prompts are built from Anthropic bodies by the provider itself."""
 
 import json
-import time
+import sys
 from typing import Any
 
 import pytest
@@ -23,8 +23,8 @@ def prompt(*messages: dict[str, Any], system: Any = SUPPORT, tools: Any = (SEARC
     return ANTHROPIC.prompt(Request("POST", "https://host/v1/messages", body=json.dumps(body).encode()))
 
 
-def answer(*content: dict[str, Any], id: str = "") -> Answer:
-    body = {"type": "message", "id": id, "role": "assistant", "content": list(content)}
+def answer(*content: dict[str, Any], id_: str = "") -> Answer:
+    body = {"type": "message", "id": id_, "role": "assistant", "content": list(content)}
     return ANTHROPIC.answer(Response(200, chunks=(json.dumps(body).encode(),)))
 
 
@@ -40,12 +40,12 @@ def text(value: str) -> dict[str, Any]:
     return {"type": "text", "text": value}
 
 
-def call(query: str, id: str = "toolu_1") -> dict[str, Any]:
-    return {"type": "tool_use", "id": id, "name": "search", "input": {"query": query, "limit": 3}}
+def call(query: str, id_: str = "toolu_1") -> dict[str, Any]:
+    return {"type": "tool_use", "id": id_, "name": "search", "input": {"query": query, "limit": 3}}
 
 
-def result(content: Any, id: str = "toolu_1") -> dict[str, Any]:
-    return {"type": "tool_result", "tool_use_id": id, "content": content}
+def result(content: Any, id_: str = "toolu_1") -> dict[str, Any]:
+    return {"type": "tool_result", "tool_use_id": id_, "content": content}
 
 
 class Conversation:
@@ -54,9 +54,9 @@ class Conversation:
     def __init__(self) -> None:
         self.lineage = Lineage()
 
-    def ask(self, asked: Prompt, *said: dict[str, Any], id: str = "") -> Placement:
+    def ask(self, asked: Prompt, *said: dict[str, Any], id_: str = "") -> Placement:
         placed = self.lineage.place(asked)
-        self.lineage.answered(placed.lane, answer(*said, id=id))
+        self.lineage.answered(placed.lane, answer(*said, id_=id_))
         return placed
 
 
@@ -243,9 +243,9 @@ def test_thinking_left_out_later_keeps_the_lane():
 
 def test_previous_id_fills_in_what_the_server_holds():
     run = Conversation()
-    first = run.ask(prompt(user("Q"), thread={"type": "create"}), call("a"), id="msg_1")
+    first = run.ask(prompt(user("Q"), thread={"type": "create"}), call("a"), id_="msg_1")
     new = prompt(user(result("r")), system=None, tools=(), thread={"type": "continue", "previous_message_id": "msg_1"})
-    second = run.ask(new, text("done"), id="msg_2")
+    second = run.ask(new, text("done"), id_="msg_2")
     assert (where(first), where(second)) == ((1, 1), (1, 2))
     assert second.extends
     assert second.whole
@@ -256,8 +256,8 @@ def test_previous_id_fills_in_what_the_server_holds():
 
 def test_unknown_previous_id_is_a_lane_whose_history_is_not_whole():
     run = Conversation()
-    run.ask(prompt(user("Q")), text("A"), id="msg_1")
-    stranger = run.ask(prompt(user("go on"), thread={"previous_message_id": "msg_0"}), text("B"), id="msg_2")
+    run.ask(prompt(user("Q")), text("A"), id_="msg_1")
+    stranger = run.ask(prompt(user("go on"), thread={"previous_message_id": "msg_0"}), text("B"), id_="msg_2")
     after = run.ask(prompt(user("and on"), thread={"previous_message_id": "msg_2"}))
     assert (where(stranger), where(after)) == ((2, 1), (2, 2))
     assert not stranger.whole
@@ -266,7 +266,7 @@ def test_unknown_previous_id_is_a_lane_whose_history_is_not_whole():
 
 def test_two_continuations_of_one_answer_are_two_lanes():
     run = Conversation()
-    run.ask(prompt(user("Q")), text("A"), id="msg_1")
+    run.ask(prompt(user("Q")), text("A"), id_="msg_1")
     continued = {"previous_message_id": "msg_1"}
     placed = [run.lineage.place(prompt(user(f"branch {n}"), thread=continued)) for n in range(2)]
     assert [where(each) for each in placed] == [(1, 2), (2, 1)]
@@ -275,7 +275,7 @@ def test_two_continuations_of_one_answer_are_two_lanes():
 
 def test_continuation_after_a_failed_one_is_a_re_ask():
     run = Conversation()
-    run.ask(prompt(user("Q")), text("A"), id="msg_1")
+    run.ask(prompt(user("Q")), text("A"), id_="msg_1")
     continued = prompt(user("go on"), thread={"previous_message_id": "msg_1"})
     run.ask(continued)
     assert where(run.ask(continued)) == (1, 3)
@@ -303,19 +303,23 @@ def test_interleaving_of_conversations_changes_no_turn(order: list[int]):
 
 
 @pytest.mark.parametrize("rewrites", [False, True])
-def test_time_is_linear_in_the_blocks_sent(rewrites):
-    """Twice the turns of a growing history hold four times the blocks; pairwise comparison would take eight times."""
+def test_work_is_linear_in_the_blocks_sent(rewrites):
+    """Twice the turns of a growing history hold four times the blocks; comparing in pairs would take eight times."""
 
-    def seconds(turns: int) -> float:
-        prompts, history = [], [user("Task " * 200)]
+    def work(turns: int) -> int:
+        calls, history, run = 0, [user("Task")], Conversation()
+
+        def count(_frame: object, event: str, _argument: object) -> None:
+            nonlocal calls
+            calls += event == "call"
+
         for turn in range(turns):
-            prompts.append(prompt(*history, *([user(f"Turn {turn}")] if rewrites else [])))
-            history += [assistant(call(f"q{turn}")), user(result(f"{turn} page " * 200))]
-        run, start = Conversation(), time.process_time()
-        for each in prompts:
-            run.ask(each)
-        return time.process_time() - start
+            asked = prompt(*history, *([user(f"Turn {turn}")] if rewrites else []))
+            sys.setprofile(count)
+            placed = run.lineage.place(asked)
+            sys.setprofile(None)
+            run.lineage.answered(placed.lane, answer(call(f"q{turn}")))
+            history += [assistant(call(f"q{turn}")), user(result(f"page {turn}"))]
+        return calls
 
-    seconds(20)
-    short, long = min(seconds(60) for _ in range(3)), min(seconds(120) for _ in range(3))
-    assert long < 7 * short
+    assert work(80) < 5 * work(40)
