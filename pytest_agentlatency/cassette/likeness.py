@@ -41,11 +41,15 @@ def answerable(recorded: Opening, live: Opening) -> bool:
 
 
 def score(recorded: Opening, live: Opening) -> float:
-    """0-1: system text 35%, first message 30%, tool names 25%, model 10%; what neither has doesn't count."""
-    total = weight = 0.0
-    for share, likeness in _features(recorded, live):
-        total, weight = total + share * likeness, weight + share
-    return total / weight if weight else 0.0
+    """0-1: system text 35%, first message 30%, tool names 25%, model 10%; what neither has doesn't count.
+
+    0 when they have nothing but a model: a body that can't be read is like no other.
+    """
+    features = [*_features(recorded, live)]
+    if not features:
+        return 0.0
+    features.append((_MODEL, float(recorded.model == live.model)))
+    return sum(share * likeness for share, likeness in features) / sum(share for share, _ in features)
 
 
 def _features(recorded: Opening, live: Opening) -> Iterable[tuple[float, float]]:
@@ -55,4 +59,3 @@ def _features(recorded: Opening, live: Opening) -> Iterable[tuple[float, float]]
         yield _TASK, overlap(recorded.task, live.task)
     if recorded.head.tools or live.head.tools:
         yield _TOOLS, shared(recorded.head.tools, live.head.tools)
-    yield _MODEL, float(recorded.model == live.model)
