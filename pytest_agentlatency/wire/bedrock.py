@@ -28,6 +28,7 @@ _CONVERSE = re.compile(r"/model/(?P<model>[^/]+)/converse(?P<stream>-stream)?$")
 _INVOKE = re.compile(r"/model/(?P<model>[^/]+)/invoke(?P<stream>-with-response-stream)?$")
 _TAKEN = frozenset({"system", "messages", "toolConfig"})
 _INVOKE_TAKEN = frozenset({"prompt", "inputText"})
+_ASKS = (b'"messages"', b'"prompt"', b'"inputText"')
 _EVENTS = frozenset(
     {"contentBlockStart", "contentBlockDelta", "contentBlockStop", "messageStart", "messageStop", "metadata"}
 )
@@ -61,8 +62,7 @@ class BedrockInvoke:
 
     def recognises(self, request: Request) -> bool:
         """Whether it invokes a model that generates text."""
-        asks = any(key in request.body for key in (b'"messages"', b'"prompt"', b'"inputText"'))
-        return asks and bool(_INVOKE.search(path_of(request.url)))
+        return bool(_INVOKE.search(path_of(request.url))) and any(key in request.body for key in _ASKS)
 
     def prompt(self, request: Request) -> Prompt:
         """What the body puts before the model; its model stands in the path."""

@@ -21,6 +21,7 @@ from pytest_agentlatency.wire.usage import Counts, normalise
 
 _PATH = re.compile(r"/api/(chat|generate)/?$")
 _TAKEN = frozenset({"model", "tools", "messages", "stream", "prompt", "system"})
+_ASKS = (b'"messages"', b'"prompt"')
 _COUNTS = ("prompt_eval_count", "eval_count")
 
 
@@ -31,8 +32,7 @@ class Ollama:
 
     def recognises(self, request: Request) -> bool:
         """Whether it asks a model of Ollama's."""
-        shaped = b'"messages"' in request.body or b'"prompt"' in request.body
-        return shaped and b'"model"' in request.body and bool(_PATH.search(path_of(request.url)))
+        return bool(_PATH.search(path_of(request.url))) and any(key in request.body for key in _ASKS)
 
     def prompt(self, request: Request) -> Prompt:
         """Tools and messages of the request; it streams unless it says that it doesn't."""

@@ -24,6 +24,7 @@ from pytest_agentlatency.wire.usage import Counts, normalise
 
 _PATH = re.compile(r"/responses/?$")
 _TAKEN = frozenset({"model", "tools", "input", "instructions", "stream", "previous_response_id"})
+_ASKS = (b'"input"', b'"previous_response_id"', b'"prompt"')
 _DELTAS = {
     "response.output_text.delta": TEXT,
     "response.refusal.delta": "refusal",
@@ -55,8 +56,7 @@ class OpenAIResponses:
 
     def recognises(self, request: Request) -> bool:
         """Whether it asks for a response; compaction, cancelling and token counting are other paths."""
-        asks = b'"input"' in request.body or b'"previous_response_id"' in request.body or b'"prompt"' in request.body
-        return asks and bool(_PATH.search(path_of(request.url)))
+        return bool(_PATH.search(path_of(request.url))) and any(key in request.body for key in _ASKS)
 
     def prompt(self, request: Request) -> Prompt:
         """Tools, instructions and input items of the request."""
