@@ -22,7 +22,7 @@ def contents(source: str | os.PathLike[str] | bytes, limits: Limits) -> tuple[by
     Unreadable when it can't be opened, isn't a regular file or is broken gzip; Refused over a limit.
     """
     name = "the given bytes" if isinstance(source, bytes) else repr(os.fspath(source))
-    data = source if isinstance(source, bytes) else _read(Path(source), name, limits.file + 1)
+    data = source if isinstance(source, bytes) else _read(Path(source), name, limits)
     check(len(data), limits.file, "bytes (or more)", name)
     return (_gunzipped(data, name, limits) if data.startswith(b"\x1f\x8b") else data), name
 
@@ -37,13 +37,15 @@ def parse(data: bytes, name: str, limits: Limits) -> Any:
     return yamltree.load(data, name, limits)
 
 
-def _read(path: Path, name: str, most: int) -> bytes:
+def _read(path: Path, name: str, limits: Limits) -> bytes:
     try:
-        if not stat.S_ISREG(path.stat().st_mode):
+        found = path.stat()
+        if not stat.S_ISREG(found.st_mode):
             msg = f"{name} is not a regular file; give the path of a recording"
             raise Unreadable(msg)
+        check(found.st_size, limits.file, "bytes", name)
         with path.open("rb") as file:
-            return file.read(most)
+            return file.read(limits.file + 1)
     except (OSError, ValueError) as error:  # ValueError: a NUL in the path
         msg = f"{name} can't be read: {getattr(error, 'strerror', None) or error}"
         raise Unreadable(msg) from error

@@ -184,3 +184,12 @@ def test_a_file_over_the_limit_is_refused_before_it_is_parsed(tmp_path):
 def test_limits_can_be_set():
     with pytest.raises(Refused, match="at most 100 are read"):
         read(made.vcrpy(), Limits(file=100))
+
+
+def test_blanks_that_a_gateway_sends_before_the_answer_hide_nothing():
+    """OpenRouter keeps a slow connection alive with lines of spaces; the JSON comes after them."""
+    tree = made.vcrpy_tree()
+    stored = tree["interactions"][0]["response"]["body"]
+    stored["string"] = "         \n\n" * 40 + stored["string"]
+
+    assert usages(read(made.dumped(tree)).recording) == [21, 34]

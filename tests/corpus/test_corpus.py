@@ -1,0 +1,96 @@
+"""Everybody's recordings, for real: every model call of eight public test suites is read, its input counted exactly.
+
+Needs a package index at the first run, and 37 MB of cache. See `material`.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import pytest
+
+from pytest_agentlatency.cassette import foreign
+from pytest_agentlatency.wire import registry
+from tests.corpus import material, rules
+
+COVERAGE = 0.99
+"""Part of the files with model calls that must be read whole."""
+
+NOT_READ = {
+    f"ecologits/tests/cassettes/test_cohere/test_cohere_{name}.yaml": "Cohere's own chat format (/v1/chat)"
+    for name in ("chat", "async_chat", "stream_chat", "async_stream_chat")
+}
+"""Every file that isn't read whole, with its reason."""
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """One file: its calls by the package and by the rules."""
+
+    name: str
+    read: list[tuple[bytes, int, int | None]]
+    """Request body, status, input tokens."""
+    said: list[rules.Said]
+    warnings: tuple[foreign.Doubt, ...]
+
+    @property
+    def whole(self) -> bool:
+        return self.read == [(each.request, each.status, each.context) for each in self.said]
+
+    @property
+    def differences(self) -> str:
+        pairs = [(mine[2], each.context) for mine, each in zip(self.read, self.said, strict=False)]
+        return f"{self.name}: {len(self.read)} of {len(self.said)} calls read, (read, recorded) tokens {pairs}"
+
+
+def compared(release: material.Release) -> Iterator[Compared]:
+    for path, data in material.recordings(release):
+        found = foreign.read(data)
+        calls = [
+            (attempt.request.body, attempt.response.status, context(attempt)) for attempt in found.recording.attempts
+        ]
+        yield Compared(f"{release.name}/{path}", calls, rules.calls(data), found.warnings)
+
+
+def context(attempt):
+    return registry.recognise(attempt.request).answer(attempt.response).usage.context
+
+
+@pytest.fixture(scope="module")
+def corpus() -> list[Compared]:
+    return [each for release in material.RELEASES for each in compared(release)]
+
+
+def test_every_recording_of_the_releases_is_there(corpus):
+    expected = {release.name: release.files for release in material.RELEASES}
+
+    assert {name: sum(each.name.startswith(f"{name}/") for each in corpus) for name in expected} == expected
+
+
+def test_input_tokens_are_the_recorded_ones_exactly(corpus):
+    """Every call that both sides see, status and request included."""
+    wrong = [each.differences for each in corpus if not each.whole and each.name not in NOT_READ]
+
+    assert wrong == []
+
+
+def test_what_is_not_read_is_listed_with_its_reason_and_nothing_else_is(corpus):
+    assert sorted(each.name for each in corpus if not each.whole) == sorted(NOT_READ)
+
+
+def test_nearly_every_file_with_model_calls_is_read_whole(corpus):
+    files = [each for each in corpus if each.said]
+    whole = [each for each in files if each.whole]
+    calls = [call for each in whole for call in each.said]
+    counted = [call for call in calls if call.context is not None]
+
+    print(  # noqa: T201 - the figures of docs/recordings.md
+        f"{len(whole)} of {len(files)} files with model calls read whole ({len(whole) / len(files):.2%}); "
+        f"{len(calls)} calls, {len(counted)} with usage, {sum(call.context for call in counted):,} input tokens"
+    )
+    assert len(whole) >= COVERAGE * len(files)
+    assert len(counted) > 2000
+
+
+def test_no_honest_recording_is_taken_for_an_edited_one(corpus):
+    """Images, server tools, dropped thinking, compaction: none of these 2,500 calls was edited afterwards."""
+    assert [str(doubt) for each in corpus for doubt in each.warnings if doubt.call is not None] == []
