@@ -15,6 +15,7 @@ from pytest_agentlatency.model import units
 from pytest_agentlatency.model.run import Run, Turn
 
 _LINES = 5  # turns listed one by one
+_NAME = 20  # characters of a tool's name in a headline
 
 
 def unmeasured(judgement: Judgement) -> Overrun:
@@ -51,7 +52,8 @@ _SIDE = {Comparison.AT_MOST: "", Comparison.AT_LEAST: "at least ", Comparison.IS
 def _label(bound: Bound) -> str:
     label = registry()[bound.subject].label
     if bound.tool:
-        label = label.replace("tool", f"tool {bound.tool!r}", 1)
+        name = bound.tool if len(bound.tool) <= _NAME else bound.tool[: _NAME - 1] + "…"
+        label = label.replace("tool", f"tool {name!r}", 1)
     return f"{label} in one" if bound.each else label
 
 

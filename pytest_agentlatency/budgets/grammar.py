@@ -9,9 +9,10 @@ from contextlib import suppress
 from decimal import Decimal
 from functools import cache
 from importlib.resources import files
+from typing import Protocol, cast
 
 from lark import Lark, Token, Tree
-from lark.exceptions import UnexpectedInput, UnexpectedToken
+from lark.exceptions import UnexpectedInput
 
 from pytest_agentlatency.budgets.figure import Unit
 from pytest_agentlatency.budgets.phrase import (
@@ -29,6 +30,19 @@ from pytest_agentlatency.budgets.subjects import SERIES, Subject, registry
 from pytest_agentlatency.budgets.suggest import QUOTED, nearest
 
 Node = Tree[Token]
+
+
+class _Steps(Protocol):
+    def exhaust_lexer(self) -> object: ...
+    def accepts(self) -> set[str]: ...
+
+
+class _Parser(Protocol):
+    """What is used of lark's parser, whose own signatures are typed in part only."""
+
+    def parse(self, text: str) -> Node: ...
+    def parse_interactive(self, text: str) -> _Steps: ...
+
 
 _MS, _KIB = 1_000_000, 1024
 _UNITS: Mapping[str, tuple[Unit, Decimal]] = {
@@ -74,7 +88,7 @@ def read(text: str) -> Phrase:
 
 
 @cache
-def _parser() -> tuple[Lark, Mapping[str, str]]:
+def _parser() -> tuple[_Parser, Mapping[str, str]]:
     """The parser, and the word of each of its terminals that is a word."""
     source = files("pytest_agentlatency.budgets").joinpath("grammar.lark").read_text(encoding="utf-8")
     for slot, names in (
@@ -95,7 +109,7 @@ def _parser() -> tuple[Lark, Mapping[str, str]]:
     terminals = "".join(f"{name}.2: /{re.escape(word)}(?![\\w-])/i\n" for name, word in words.items())
     parser = Lark(f"{head}start:{body}\n{terminals}", parser="lalr", propagate_positions=True, maybe_placeholders=False)
     symbols = {each.name: each.pattern.value for each in parser.terminals if each.pattern.type == "str"}
-    return parser, words | symbols
+    return cast("_Parser", parser), words | symbols
 
 
 def _quoted(name: str) -> str:
@@ -211,16 +225,16 @@ def _words(text: str) -> str:
 
 
 def _at_end(error: UnexpectedInput) -> bool:
-    return isinstance(error, UnexpectedToken) and error.token.type == "$END"
+    token: object = getattr(error, "token", None)
+    return isinstance(token, Token) and token.type == "$END"
 
 
-def _accepted(parser: Lark, text: str) -> set[str]:
+def _accepted(parser: _Parser, text: str) -> set[str]:
     """The terminals that could stand where the text fails; the exception's own set holds other contexts' too."""
     steps = parser.parse_interactive(text)
     with suppress(UnexpectedInput):
         steps.exhaust_lexer()
-    accepted: set[str] = steps.accepts()  # type: ignore[no-untyped-call]  # lark leaves it untyped
-    return accepted
+    return steps.accepts()
 
 
 def _word_start(text: str, at: int) -> int:

@@ -30,13 +30,11 @@ def why_unsplit(call: Call) -> str:
 
 def _why_no_time(question: Question, phase: Phase | None = None) -> str:
     """Why a time is missing, naming the turn when the run as a whole is asked."""
-    owner = question.turn or question.run
-    if owner.duration is None:
+    if (question.turn or question.run).duration is None:
         return "no timings: they were not recorded"
-    for turn in [question.turn] if question.turn else question.run.all_turns:
-        if phase is not None and turn is not None and (why := why_unsplit(turn.call)):
-            return why if question.turn else f"{_place(turn)}: {why}"
-    return "prefill and decode can't be told apart"
+    whys = ((turn, why_unsplit(turn.call)) for turn in _turns(question) if phase)
+    turn, why = next(((turn, why) for turn, why in whys if why), (None, "prefill and decode can't be told apart"))
+    return f"{_place(turn)}: {why}" if turn and question.turn is None else why
 
 
 def _place(turn: Turn) -> str:

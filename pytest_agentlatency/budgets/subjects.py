@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import entry_points
+from typing import cast
 
 from pytest_agentlatency.budgets.figure import Figure, Figures, Unit
 from pytest_agentlatency.model.run import Run, Turn
@@ -99,7 +100,7 @@ def registry() -> Mapping[str, Subject]:
 def _foreign() -> Iterator[Subject]:
     for point in entry_points(group=GROUP):
         loaded: object = point.load()
-        items: Iterable[object] = loaded if isinstance(loaded, Iterable) else (loaded,)
+        items = cast("Iterable[object]", loaded) if isinstance(loaded, Iterable) else (loaded,)
         for item in items:
             if not isinstance(item, Subject):
                 msg = f"entry point {point.name!r} ({point.value}) of {GROUP!r} gives {item!r}, not a Subject"

@@ -76,5 +76,5 @@ def headline(*parts: str) -> str:
     kept = [part for part in parts if part]
     while len("".join(kept)) > HEADLINE and len(kept) > 2:  # noqa: PLR2004  the value and the limit stay
         kept.pop(-2)
-    text = "".join(kept)
+    text = "".join(kept).replace(" ,", ",")
     return text if len(text) <= HEADLINE else text[: HEADLINE - 1] + "…"

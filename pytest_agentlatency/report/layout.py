@@ -35,7 +35,7 @@ def grid(keys: Sequence[Column], columns: Sequence[Column], width: int, rule_bef
     for block in _blocks(keys, columns, width):
         if lines:
             lines.append("")
-        lines += [line[: max(1, width - 1)] + "…" if len(line) > width else line for line in _block(block, rule_before)]
+        lines += [line[: width - 1] + "…" if len(line) > width else line for line in _block(block, rule_before)]
     return lines
 
 

@@ -30,7 +30,7 @@ def offered(monkeypatch: pytest.MonkeyPatch):
         points = [EntryPoint(name, f"{__name__}:{name}", subjects.GROUP) for name in names]
         loaded = {name: globals()[name] for name in names}
         monkeypatch.setattr(EntryPoint, "load", lambda self: loaded[self.name])
-        monkeypatch.setattr(subjects, "entry_points", lambda group: points)
+        monkeypatch.setattr(subjects, "entry_points", lambda **_: points)
         for each in caches:
             each.cache_clear()
 

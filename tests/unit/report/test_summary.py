@@ -1,0 +1,61 @@
+import json
+
+from hypothesis import given
+
+from pytest_agentlatency.budgets.budget import judge
+from pytest_agentlatency.budgets.phrase import parse
+from pytest_agentlatency.model.run import Run, Verdict
+from pytest_agentlatency.report.summary import Entry, entry, lines
+from tests.support.plain_runs import grown, run_of, turn
+from tests.support.run_strategies import a_few, runs
+
+
+def made(test: str, run: Run, *texts: str, mode: str = "replayed") -> Entry:
+    return entry(test, mode, run, [judge(parse(text), run) for text in texts])
+
+
+DRIFTED = run_of(turn(1, verdict=Verdict.IDENTICAL), turn(2, at=1000, verdict=Verdict.DRIFTED), recorded_turns=5)
+ENTRIES = [
+    made("test_b", grown(1000, 2000), "turns at most 1", "ttft under 1 s", "prefix stable", "context growth is linear"),
+    made("test_a", DRIFTED, "turns at most 2"),
+    made("test_c", grown(1000), mode="recorded"),
+]
+
+
+def test_a_session_in_a_few_lines():
+    assert lines(ENTRIES) == [
+        "3 runs: 1 recorded, 2 replayed",
+        "budgets: 2 kept, 1 broken, 1 not measured, 1 inconclusive",
+        "calls: 1 identical, 1 drifted",
+        "1 run shorter than recorded: test_a (2/5 turns)",
+    ]
+
+
+def test_verbose_adds_a_line_a_test():
+    all_rulings = "1 kept, 1 broken, 1 not measured, 1 inconclusive"
+    assert lines(ENTRIES, 1)[4:] == [
+        "  test_a: replayed, 2 turns, 2.00 s, context 2,000; 1 kept; 1 drifted",
+        f"  test_b: replayed, 2 turns, 2.00 s, context 2,000; {all_rulings}; 2 turns, budget 1",
+        "  test_c: recorded, 1 turn, 1.00 s, context 1,000; no budgets",
+    ]
+
+
+def test_a_session_without_runs_says_nothing():
+    assert lines([], 2) == []
+
+
+def test_what_does_not_occur_is_not_said():
+    assert lines([made("test_c", grown(1000), mode="live")]) == ["1 run: 1 live"]
+
+
+@a_few
+@given(runs())
+def test_an_entry_of_every_run_survives_the_way_from_a_worker(run: Run):
+    one = made("test_x", run, "turns at most 3", "total under 1 s")
+    assert Entry.from_json(json.loads(json.dumps(one.to_json()))) == one
+    assert lines([one], 1)
+
+
+def test_an_entry_of_a_newer_version_is_read():
+    one = ENTRIES[0]
+    assert Entry.from_json({**one.to_json(), "colour": "blue"}) == one
