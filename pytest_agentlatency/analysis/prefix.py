@@ -14,7 +14,7 @@ from pytest_agentlatency.analysis.breaks import Break, Place, Reading, Reason, p
 from pytest_agentlatency.analysis.counters import Counter
 from pytest_agentlatency.analysis.ledger import apportion
 from pytest_agentlatency.analysis.tokens import items, measure
-from pytest_agentlatency.analysis.wirebytes import segments
+from pytest_agentlatency.analysis.wirebytes import Segment, segments
 from pytest_agentlatency.model.usage import Tokens
 from pytest_agentlatency.wire.message import Prompt
 
@@ -111,9 +111,14 @@ def differences(first: Iterable[Sent], second: Iterable[Sent], counter: Counter)
 
 def _read(sent: Sent, counter: Counter) -> Reading:
     parts = segments(sent.prompt, sent.body)
-    sizes = {item.path: measure(item, counter) for item in items(sent.prompt)}
+    return Reading(sent.prompt, parts, weights(sent.prompt, parts, sent.context, counter))
+
+
+def weights(prompt: Prompt, parts: Iterable[Segment], context: Tokens | None, counter: Counter) -> tuple[int, ...]:
+    """Tokens of each segment; they add up to the context when it is known."""
+    sizes = {item.path: measure(item, counter) for item in items(prompt)}
     counts = [sizes.get(part.path, 0) for part in parts]
-    return Reading(sent.prompt, parts, tuple(counts if sent.context is None else apportion(sent.context, counts)))
+    return tuple(counts if context is None else apportion(context, counts))
 
 
 _COMPACTED = 0.7

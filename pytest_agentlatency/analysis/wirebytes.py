@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from pytest_agentlatency.wire.content import unmarked
-from pytest_agentlatency.wire.jsonedge import compact, loads
+from pytest_agentlatency.wire.jsonedge import compact, loads, mapping, string
 from pytest_agentlatency.wire.message import Block, Prompt
 
 
@@ -25,6 +25,8 @@ class Segment(NamedTuple):
     data: bytes
     marked: bool = False
     """A cache breakpoint stands on it."""
+    ttl: str = ""
+    """The lifetime that the breakpoint asks for, as sent (`1h`)."""
 
 
 _HEAD_ROLES = frozenset({"system", "developer"})
@@ -44,7 +46,7 @@ def _tools(prompt: Prompt, sent: Any) -> Iterator[Segment]:
     for tool in prompt.tools:
         value = _at(sent, tool.path)
         text = compact(_unmarked(value)) if isinstance(value, dict) else tool.wire or tool.raw
-        yield Segment("tools", tool.path, "tool", text.encode(), tool.cache_marked)
+        yield Segment("tools", tool.path, "tool", text.encode(), *_marker(tool.cache_marked, tool.path, sent))
 
 
 def _system(prompt: Prompt, sent: Any) -> Iterator[Segment]:
@@ -67,7 +69,13 @@ def _segment(section: str, role: str, block: Block, sent: Any) -> Segment:
     elif sent is not None:
         value = _at(sent, block.path)
         text = compact(_unmarked(value)) if isinstance(value, dict) else block.raw
-    return Segment(section, block.path, block.kind, f"{role}:{text}\n".encode(), block.cache_marked)
+    marker = _marker(block.cache_marked, block.path, sent)
+    return Segment(section, block.path, block.kind, f"{role}:{text}\n".encode(), *marker)
+
+
+def _marker(marked: bool, path: str, sent: Any) -> tuple[bool, str]:  # noqa: FBT001 - the value itself
+    value = _at(sent, path) if marked else None
+    return marked, string(mapping(mapping(value).get("cache_control")).get("ttl"))
 
 
 _PLAIN = '","type":"text"}'

@@ -3,6 +3,7 @@
 import json
 import struct
 
+from pytest_agentlatency.analysis.prefix import Sent
 from pytest_agentlatency.model.recording import Request
 from pytest_agentlatency.model.usage import Tokens, Usage
 from pytest_agentlatency.wire.anthropic import Anthropic
@@ -17,6 +18,12 @@ def claude(messages, *, system=None, tools=None, model=SONNET, **params):
     body |= {"system": system} if system is not None else {}
     body |= {"tools": tools} if tools is not None else {}
     return Anthropic().prompt(Request("POST", URL, body=json.dumps(body | params).encode()))
+
+
+def sent(messages, *, context=None, model=SONNET, **fields):
+    """A request as its bytes, and what the real provider reads in them."""
+    body = json.dumps({"messages": messages, "model": model} | fields).encode()
+    return Sent(Anthropic().prompt(Request("POST", URL, body=body)), body, context)
 
 
 def user(*content):

@@ -4,7 +4,7 @@ import sys
 from types import SimpleNamespace
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pytest_agentlatency.analysis import counters
@@ -24,11 +24,13 @@ class Calls:
         return len(text.split())
 
 
+@settings(deadline=None)
 @given(st.text(), st.text())
 def test_chars_never_counts_less_for_a_longer_text(text, more):
     assert counter("chars").count(text + more) >= counter("chars").count(text) >= 0
 
 
+@settings(deadline=None)
 @given(st.text(min_size=1))
 def test_chars_sees_every_character_of_any_script(text):
     assert 1 <= counter("chars").count(text) <= len(text)

@@ -1,7 +1,7 @@
 import struct
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pytest_agentlatency.analysis.images import Pixels, dimensions, image_tokens
@@ -40,6 +40,7 @@ def test_a_header_that_does_not_say_gives_nothing_rather_than_a_guess(media):
     assert image_tokens(media) is None
 
 
+@settings(deadline=None)
 @given(
     st.binary(max_size=200),
     st.sampled_from([b"", b"\x89PNG\r\n\x1a\n", b"\xff\xd8\xff\xe1", b"GIF89a", b"RIFF1234WEBPVP8L"]),

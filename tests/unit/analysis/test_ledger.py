@@ -2,7 +2,7 @@ import json
 from itertools import pairwise
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pytest_agentlatency.analysis.counters import Memo, counter
@@ -31,6 +31,7 @@ def account(turns=4, contexts=(1_000, 1_400, 1_800, 2_200), **more):
     return ledger([(prompt, used(context)) for prompt, context in zip(prompts, contexts, strict=True)], counter())
 
 
+@settings(deadline=None)
 @given(st.lists(st.integers(0, 200_000), min_size=1, max_size=8))
 def test_the_entries_of_a_turn_add_up_to_its_usage_exactly(contexts):
     """Whatever the provider says, also when it falls while the request grows."""
@@ -42,6 +43,7 @@ def test_the_entries_of_a_turn_add_up_to_its_usage_exactly(contexts):
         assert turn.hidden >= 0
 
 
+@settings(deadline=None)
 @given(st.integers(0, 10**6), st.lists(st.integers(0, 10**4), min_size=1))
 def test_apportioning_loses_no_token_and_is_off_by_less_than_one(total, weights):
     parts = apportion(total, weights)

@@ -1,28 +1,24 @@
-import json
 from dataclasses import replace
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pytest_agentlatency.analysis.breaks import Reason
 from pytest_agentlatency.analysis.counters import counter
 from pytest_agentlatency.analysis.prefix import Sent, differences, prefixes, stable
 from pytest_agentlatency.analysis.volatile import kind_of_change
-from pytest_agentlatency.model.recording import Request
 from pytest_agentlatency.model.usage import Tokens
-from pytest_agentlatency.wire.anthropic import Anthropic
-from tests.support.prompts import SONNET, URL, assistant, call, result, text, tool, user, words
+from tests.support import prompts
+from tests.support.prompts import assistant, call, result, text, tool, user, words
 
 COUNTER = counter("chars")
 TOOLS = [tool("search", city={"type": "string"}, day={"type": "string"}), tool("refund"), tool("track")]
 MARK = {"cache_control": {"type": "ephemeral"}}
 
 
-def sent(messages, *, system="Help.", tools=TOOLS, model=SONNET, context=None, **params):
-    """A request as its bytes and what the real provider reads in them."""
-    body = json.dumps({"messages": messages, "model": model, "system": system, "tools": tools} | params).encode()
-    return Sent(Anthropic().prompt(Request("POST", URL, body=body)), body, context)
+def sent(messages, **changed):
+    return prompts.sent(messages, **{"system": "Help.", "tools": TOOLS} | changed)
 
 
 def history(turns, size=40):
@@ -47,6 +43,7 @@ def test_a_lane_that_only_appends_repeats_itself_whole():
     assert stable(turns).stable
 
 
+@settings(deadline=None)
 @given(st.integers(2, 6), st.integers(0, 60))
 def test_append_only_is_stable_whatever_is_appended(turns, size):
     assert stable(prefixes([sent(history(turn, size)) for turn in range(1, turns + 1)], COUNTER)).stable

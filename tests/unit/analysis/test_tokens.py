@@ -2,7 +2,7 @@ import base64
 import json
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pytest_agentlatency.analysis.counters import counter
@@ -139,11 +139,13 @@ class TestRuler:
     def test_a_call_without_usage_has_no_anchor(self):
         assert Ruler(CHARS).live_context(Usage(), self.BEFORE, self.GROWN) is None
 
+    @settings(deadline=None)
     @given(st.integers(-50_000, 50_000), st.floats(0.2, 3.0))
     def test_the_sign_of_a_change_is_that_of_the_size(self, change, ratio):
         moved = Ruler(CHARS, ratio=ratio).scaled(change)
         assert (moved > 0) - (moved < 0) == (change > 0) - (change < 0)
 
+    @settings(deadline=None)
     @given(st.lists(st.tuples(st.integers(0, 10**6), st.integers(0, 10**6)), max_size=30))
     def test_no_recording_bends_the_ratio_out_of_range(self, pairs):
         ruler = Ruler.fit(pairs, CHARS, "claude-sonnet-4-5")
