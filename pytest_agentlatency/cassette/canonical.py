@@ -25,16 +25,12 @@ def exact(request: Request) -> Key:
     return _key(request, request.body)
 
 
-def plain(request: Request) -> Key:
-    """Key of the meaning: JSON whatever its key order and white space; anything else by its bytes."""
+def meaning(request: Request, masks: Masks) -> tuple[Key, Key]:
+    """Keys of the meaning, with and without volatile spans: of JSON whatever its key order and white space."""
     value = parsed(request.body)
-    return exact(request) if value is None else _key(request, _written(value))
-
-
-def masked(request: Request, masks: Masks) -> Key:
-    """Key of the meaning without volatile spans."""
-    value = parsed(request.body)
-    return _key(request, _opaque(request, masks) if value is None else _written(masks.value(value)))
+    if value is None:
+        return exact(request), _key(request, _opaque(request, masks))
+    return _key(request, _written(value)), _key(request, _written(masks.value(value)))
 
 
 def parsed(body: bytes) -> Any:

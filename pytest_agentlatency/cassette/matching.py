@@ -17,37 +17,19 @@ Its later attempts are given the later attempts of the same recorded call.
 import shlex
 import threading
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
 from pytest_agentlatency.cassette import canonical, likeness
 from pytest_agentlatency.cassette.difference import SNIPPET, characters, difference
 from pytest_agentlatency.cassette.headers import clean_url
 from pytest_agentlatency.cassette.likeness import Opening
 from pytest_agentlatency.cassette.masks import Masks, differing
-from pytest_agentlatency.model.recording import Attempt, CallRecord, Recording, Request, Response
+from pytest_agentlatency.cassette.recorded import RecordedCall, asked, recorded_calls
+from pytest_agentlatency.model.recording import Attempt, CallRecord, Recording, Request
 from pytest_agentlatency.model.run import Difference, Verdict
-from pytest_agentlatency.wire import registry
-from pytest_agentlatency.wire.lineage import Exchange, Lineage, Placement, place_all
-from pytest_agentlatency.wire.message import Answer, Prompt
-
-
-@dataclass(frozen=True, slots=True)
-class RecordedCall:
-    """A model call of the cassette and where it stands."""
-
-    record: CallRecord
-    attempts: tuple[Attempt, ...]
-    lane: int
-    turn: int
-    opening: Opening
-    repeats: bool = False
-    """It asks the same as its lane's call before it."""
-
-    @property
-    def request(self) -> Request:
-        """What its first attempt sent."""
-        return self.attempts[0].request
+from pytest_agentlatency.wire.lineage import Lineage, Placement
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +94,6 @@ class _Pair:
     """How many of the recorded attempts were given out."""
 
 
-_KeyOf = Callable[[Request], canonical.Key]
 _Index = Mapping[canonical.Key, list[_Slot]]
 
 
@@ -125,7 +106,6 @@ class Matcher:
         self._slots = [_Slot(call) for call in recorded_calls(recording)]
         test = recording.facts.test
         self._rerun = f"pytest {shlex.quote(test)} --latency-mode=record" if test else "pytest --latency-mode=record"
-        self._indices: dict[_KeyOf, _Index] = {}
         self._pairs: dict[int, _Pair] = {}
         self._live = _LiveLanes()
         self._lock = threading.Lock()
@@ -180,27 +160,24 @@ class Matcher:
 
     def _equal(self, request: Request) -> tuple[_Slot | None, Verdict, bool]:
         """Rule 1: the slot, the verdict, and whether only masks made them equal."""
-        for key_of in (canonical.exact, canonical.plain):
-            if slots := self._free(key_of, request):
-                return slots[0], Verdict.IDENTICAL, False
-        slots = self._free(self._masked, request)
+        if slots := _free(self._exact, canonical.exact(request)):
+            return slots[0], Verdict.IDENTICAL, False
+        plain, masked = canonical.meaning(request, self._masks)
+        if slots := _free(self._meanings[0], plain):
+            return slots[0], Verdict.IDENTICAL, False
+        slots = _free(self._meanings[1], masked)
         slot = min(slots, key=lambda each: self._breaks(each, request)) if slots else None
         return slot, Verdict.DRIFTED, slot is not None
 
-    def _masked(self, request: Request) -> canonical.Key:
-        return canonical.masked(request, self._masks)
+    @cached_property
+    def _exact(self) -> _Index:
+        return _indexed((canonical.exact(slot.call.request), slot) for slot in self._slots)
 
-    def _free(self, key_of: _KeyOf, request: Request) -> list[_Slot]:
-        return [slot for slot in self._index(key_of).get(key_of(request), ()) if not slot.taken]
-
-    def _index(self, key_of: _KeyOf) -> _Index:
-        """Recorded calls by key, worked out when first asked for: most replays need the exact one only."""
-        if key_of not in self._indices:
-            index: dict[canonical.Key, list[_Slot]] = defaultdict(list)
-            for slot in self._slots:
-                index[key_of(slot.call.request)].append(slot)
-            self._indices[key_of] = index
-        return self._indices[key_of]
+    @cached_property
+    def _meanings(self) -> tuple[_Index, _Index]:
+        """By meaning, and by meaning without volatile spans; most replays never need them."""
+        keyed = [(canonical.meaning(slot.call.request, self._masks), slot) for slot in self._slots]
+        return _indexed((plain, slot) for (plain, _), slot in keyed), _indexed((key, slot) for (_, key), slot in keyed)
 
     def _breaks(self, slot: _Slot, request: Request) -> int:
         """How many volatile spans differ."""
@@ -245,7 +222,7 @@ class Matcher:
         return slot if best >= likeness.ENOUGH else None
 
     def _no_counterpart(self, live_call: int, request: Request, opening: Opening, placement: Placement) -> Unmatched:
-        equal = self._index(canonical.plain).get(canonical.plain(request), [])
+        equal = self._meanings[0].get(canonical.meaning(request, self._masks)[0], [])
         if equal:
             reason = f"model call {live_call} makes a request once more that the cassette holds {len(equal)} time(s)."
             return self._unmatched(reason, request, equal[-1].call)
@@ -266,6 +243,17 @@ class Matcher:
     def _unmatched(self, reason: str, request: Request, nearest: RecordedCall | None) -> Unmatched:
         found = _differs(nearest.request, request) if nearest else None
         return Unmatched(reason, request, nearest, found, self._rerun)
+
+
+def _indexed(keyed: Iterable[tuple[canonical.Key, _Slot]]) -> _Index:
+    index: dict[canonical.Key, list[_Slot]] = defaultdict(list)
+    for key, slot in keyed:
+        index[key].append(slot)
+    return index
+
+
+def _free(index: _Index, key: canonical.Key) -> list[_Slot]:
+    return [slot for slot in index.get(key, ()) if not slot.taken]
 
 
 class _LiveLanes:
@@ -294,49 +282,12 @@ class _LiveLanes:
     def follow(self, placement: Placement, call: RecordedCall) -> None:
         """Take note of the pair of the request just placed."""
         self.following[placement.lane] = call
-        self._lineage.answered(placement.lane, _read(call.attempts[-1])[2])
+        self._lineage.answered(placement.lane, call.answer)
 
     def _placed(self, request: Request) -> tuple[Opening, Placement]:
-        provider, prompt = _asked(request)
+        provider, prompt = asked(request)
         placement = self._lineage.place(prompt)
         return likeness.opening(provider, placement.prompt), placement
-
-
-def recorded_calls(recording: Recording) -> tuple[RecordedCall, ...]:
-    """Return the model calls of a recording with their lanes and turns, in the order in which they were made."""
-    records = {record.id: record for record in recording.calls}
-    attempts: dict[int, list[Attempt]] = defaultdict(list)
-    for attempt in recording.attempts:
-        if registry.recognise(attempt.request) is not None:
-            attempts[attempt.call].append(attempt)
-    tried = [(records.get(id_, CallRecord(id_)), tuple(attempts[id_])) for id_ in sorted(attempts)]
-    read = [_read(each[-1]) for _, each in tried]
-    exchanges = [_exchange(prompt, answer, each) for (_, each), (_, prompt, answer) in zip(tried, read, strict=True)]
-    return tuple(
-        RecordedCall(
-            record, each, place.lane, place.turn, likeness.opening(provider, place.prompt), repeats=place.repeats
-        )
-        for (record, each), (provider, _, _), place in zip(tried, read, place_all(exchanges), strict=True)
-    )
-
-
-def _exchange(prompt: Prompt, answer: Answer, attempts: tuple[Attempt, ...]) -> Exchange:
-    first, last = attempts[0].stamps, attempts[-1].stamps
-    return Exchange(prompt, answer, first.start if first else None, last.end if last else None)
-
-
-def _read(attempt: Attempt) -> tuple[str, Prompt, Answer]:
-    """Provider, prompt and answer of an attempt."""
-    provider = registry.recognise(attempt.request)
-    if provider is None:
-        return "", Prompt(""), Answer()
-    response: Response | None = attempt.response
-    return provider.name, provider.prompt(attempt.request), provider.answer(response) if response else Answer()
-
-
-def _asked(request: Request) -> tuple[str, Prompt]:
-    provider = registry.recognise(request)
-    return ("", Prompt("")) if provider is None else (provider.name, provider.prompt(request))
 
 
 def _differs(recorded: Request, live: Request) -> Difference | None:
