@@ -217,6 +217,8 @@ class Run:
     end: Ns | None = None
     tools: tuple[ToolRecord, ...] = ()
     pauses: tuple[Pause, ...] = ()
+    paused: Ns = Ns(0)
+    """Time inside the run that pauses took, counted once where they overlap."""
     work: Mapping[Phase, Ns] = field(default_factory=dict)
     """Sum of durations by phase, overlaps counted twice; beside `segments`, which counts each instant once."""
     facts: Facts = Facts()
@@ -246,7 +248,7 @@ class Run:
         """Wall time without pauses; None when no time is known."""
         if self.start is None or self.end is None:
             return None
-        return Ns(self.end - self.start - sum(pause.end - pause.start for pause in self.pauses))
+        return Ns(self.end - self.start - self.paused)
 
     @property
     def phases(self) -> Mapping[Phase, Ns]:

@@ -1,0 +1,135 @@
+"""Nothing leaves in a replay: a refusal where sockets are opened, for every HTTP stack that the seam doesn't see.
+
+Owns the patches of `socket` and of the event loop's resolver. Connections inside this machine are let through (an
+agent's tools may use a local database), except to where the recorded model calls went, and except for a request that
+reads like a model call.
+"""
+
+import asyncio
+import ipaddress
+import re
+import socket
+import sys
+from collections.abc import Callable, Iterable
+from contextlib import ExitStack
+from typing import Any
+from unittest import mock
+from urllib.parse import urlsplit
+
+from pytest_agentlatency.model.recording import Request
+from pytest_agentlatency.wire import registry
+
+# Front to back: what a user would call the stack, before what it is built on.
+_STACKS = (
+    "aiohttp", "requests", "urllib3", "httplib2", "botocore", "grpc", "websockets", "pycurl", "tornado", "niquests",
+    "httpx", "httpx2", "httpcore", "httpcore2", "urllib", "http",
+)  # fmt: skip
+_NAMES = {"urllib": "urllib.request", "http": "http.client"}
+_REQUEST_LINE = re.compile(rb"^(POST) (\S+) HTTP/1\.[01]\r\n")
+
+Fail = Callable[[str], BaseException]
+
+
+def install(fail: Fail, recorded_urls: Iterable[str], allowed_hosts: Iterable[str], stack: ExitStack) -> None:
+    """Refuse connections until the stack closes; `fail` notes a message and gives the exception to raise."""
+    guard = _Guard(fail, frozenset(map(_endpoint, recorded_urls)), frozenset(allowed_hosts))
+    for owner, name, wrap in (
+        (socket.socket, "connect", guard.connecting),
+        (socket.socket, "connect_ex", guard.connecting),
+        (socket.socket, "send", guard.sending),
+        (socket.socket, "sendall", guard.sending),
+        (socket, "getaddrinfo", guard.resolving),
+        (asyncio.BaseEventLoop, "getaddrinfo", guard.resolving_async),
+    ):
+        stack.enter_context(mock.patch.object(owner, name, wrap(getattr(owner, name))))
+
+
+def _endpoint(url: str) -> tuple[str, int]:
+    parts = urlsplit(url)
+    return parts.hostname or "", parts.port or (443 if parts.scheme == "https" else 80)
+
+
+class _Guard:
+    def __init__(self, fail: Fail, models: frozenset[tuple[str, int]], allowed: frozenset[str]) -> None:
+        self._fail, self._models, self._allowed = fail, models, allowed
+
+    def connecting(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        def connect(sock: Any, address: Any) -> Any:
+            if sock.family in {socket.AF_INET, socket.AF_INET6}:
+                self._check(str(address[0]), int(address[1]))
+            return original(sock, address)
+
+        return connect
+
+    def resolving(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        def getaddrinfo(host: Any, port: Any, *args: Any, **kwargs: Any) -> Any:
+            self._check(_text(host), _number(port))
+            return original(host, port, *args, **kwargs)
+
+        return getaddrinfo
+
+    def resolving_async(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        async def getaddrinfo(loop: Any, host: Any, port: Any, **kwargs: Any) -> Any:
+            self._check(_text(host), _number(port))  # here, not in the resolver's thread, the caller is on the stack
+            return await original(loop, host, port, **kwargs)
+
+        return getaddrinfo
+
+    def sending(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        def send(sock: Any, data: Any, *args: Any) -> Any:
+            head = bytes(memoryview(data)[:2048]) if sock.family in {socket.AF_INET, socket.AF_INET6} else b""
+            line = _REQUEST_LINE.match(head)
+            if line is not None and _reads_like_a_model_call(line[2].decode("latin-1"), bytes(data)):
+                raise self._refused(str(sock.getpeername()[0]), int(sock.getpeername()[1]))
+            return original(sock, data, *args)
+
+        return send
+
+    def _check(self, host: str, port: int) -> None:
+        if host in self._allowed or (_inside(host) and (host, port) not in self._models):
+            return
+        raise self._refused(host, port)
+
+    def _refused(self, host: str, port: int) -> BaseException:
+        return self._fail(
+            f"refused in replay: {stack_in_use()} opens a connection to {host}:{port}, and the cassette can't answer "
+            f"it.\nNothing leaves this machine in a replay. If the agent's model client moved to another HTTP stack, "
+            f"give it one built on httpx or httpx2. If this is no model host, allow it: latency_allow_hosts = {host}"
+        )
+
+
+def _reads_like_a_model_call(target: str, data: bytes) -> bool:
+    """Whether the head of a plain HTTP request names a path at which models are called; its body may come later."""
+    body = data.partition(b"\r\n\r\n")[2] or b'{"model":"m","messages":[{"role":"user","content":"x"}],"input":"x"}'
+    headers = (("content-type", "application/json"),)
+    return registry.recognise(Request("POST", f"http://host{target}", headers, body)) is not None
+
+
+def _text(host: Any) -> str:
+    return host.decode("ascii", "replace") if isinstance(host, bytes) else str(host or "localhost")
+
+
+def _number(port: Any) -> int:
+    return int(port) if str(port).isdigit() else 0
+
+
+def _inside(host: str) -> bool:
+    """Whether a host is this machine, by name or address."""
+    if host in {"localhost", ""} or host.endswith(".localhost"):
+        return True
+    try:
+        address = ipaddress.ip_address(host.partition("%")[0])
+    except ValueError:
+        return False
+    return address.is_loopback or address.is_unspecified
+
+
+def stack_in_use() -> str:
+    """Name of the HTTP stack on the call stack: the one the user chose, not the one below it."""
+    seen: list[str] = []
+    frame = sys._getframe(1)  # noqa: SLF001  # inspect.stack() reads source files
+    while frame is not None:
+        seen.append(str(frame.f_globals.get("__name__", "")).partition(".")[0])
+        frame = frame.f_back  # type: ignore[assignment]
+    known = [name for name in _STACKS if name in seen]
+    return _NAMES.get(known[0], known[0]) if known else "a client of its own"

@@ -1,0 +1,277 @@
+"""The state machine of a run being observed: calls open and close, chunks arrive, tools run; at any time, a recording.
+
+Owns the run's clock and the mutable side of what is observed. Knows no HTTP library, no SDK and no file.
+"""
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+
+from pytest_agentlatency.model import clock
+from pytest_agentlatency.model.clock import Ns
+from pytest_agentlatency.model.recording import (
+    Attempt,
+    CallRecord,
+    Facts,
+    Failure,
+    Headers,
+    Outcome,
+    Pause,
+    Recording,
+    Request,
+    Response,
+    Stamps,
+    ToolRecord,
+)
+
+Decoder = Callable[[bytes], bytes]
+"""Takes the next raw piece of a body, gives what it decodes to; stateful, one a body."""
+
+
+@dataclass(slots=True)
+class OpenAttempt:
+    """One HTTP try while it runs. Its owner stamps it; `attempt()` reads it at any moment."""
+
+    recorder: "Recorder"
+    call: int
+    request: Request
+    start: Ns
+    connect_start: Ns | None = None
+    connect_end: Ns | None = None
+    sent: Ns | None = None
+    headers: Ns | None = None
+    status: int | None = None
+    reason: str = ""
+    http_version: str = "HTTP/1.1"
+    response_headers: Headers = ()
+    coding: str = ""
+    decoder: Callable[[], Decoder] | None = None
+    chunks: list[bytes] = field(default_factory=list)
+    asked: list[Ns] = field(default_factory=list)
+    arrived: list[Ns] = field(default_factory=list)
+    end: Ns | None = None
+    outcome: Outcome = Outcome.CLOSED
+    failure: Failure | None = None
+
+    def traced(self, event: str) -> None:
+        """Take a transport's trace event (`connection.connect_tcp.started`, `http11.send_request_body.complete`)."""
+        if event in {"connection.connect_tcp.started", "connection.connect_unix_socket.started"}:
+            self.connect_start = self.recorder.now()
+        elif event in {"connection.connect_tcp.complete", "connection.start_tls.complete"}:
+            self.connect_end = self.recorder.now()
+        elif event.endswith(".send_request_body.complete"):
+            self.sent = self.recorder.now()
+
+    def answered(
+        self,
+        status: int,
+        headers: Headers,
+        *,
+        reason: str,
+        http_version: str,
+        coding: str,
+        decoder: Callable[[], Decoder] | None,
+    ) -> None:
+        """The response's head is here."""
+        self.headers = self.recorder.now()
+        self.status, self.response_headers = status, headers
+        self.reason, self.http_version = reason, http_version
+        self.coding, self.decoder = coding, decoder
+
+    def chunk(self, asked: Ns, arrived: Ns, data: bytes) -> None:
+        """A chunk arrived; kept at its boundary, with its content coding removed later, off the agent's path."""
+        self.chunks.append(data)
+        self.asked.append(asked)
+        self.arrived.append(arrived)
+
+    def finish(self, outcome: Outcome, failure: Failure | None = None) -> None:
+        """The attempt is over; the first word counts."""
+        if self.end is None:
+            self.end = self.recorder.now()
+            self.outcome, self.failure = outcome, failure
+
+    def attempt(self) -> Attempt:
+        """What has been seen of it so far."""
+        chunks, asked, arrived = _decoded(self)
+        response = None
+        if self.status is not None:
+            response = Response(self.status, self.response_headers, chunks, self.reason, self.http_version, self.coding)
+        stamps = Stamps(
+            start=self.start,
+            end=self.end if self.end is not None else max(self.recorder.now(), self.start),
+            connect=_pair(self.connect_start, self.connect_end),
+            sent=self.sent,
+            headers=self.headers,
+            asked=asked,
+            arrived=arrived,
+        )
+        return Attempt(self.call, self.request, response, stamps, self.outcome, self.failure)
+
+
+def _pair(start: Ns | None, end: Ns | None) -> tuple[Ns, Ns] | None:
+    return None if start is None or end is None else (start, end)
+
+
+def _decoded(attempt: OpenAttempt) -> tuple[tuple[bytes, ...], tuple[Ns, ...], tuple[Ns, ...]]:
+    """Chunks without content coding. A received chunk that decodes to nothing yet has no place in the agent's view."""
+    received = zip(tuple(attempt.chunks), attempt.asked, attempt.arrived, strict=False)
+    decode = attempt.decoder() if attempt.decoder is not None else _as_it_is
+    rows = [(data, asked, arrived) for raw, asked, arrived in received if (data := decode(raw))]
+    return tuple(row[0] for row in rows), tuple(row[1] for row in rows), tuple(row[2] for row in rows)
+
+
+def _as_it_is(data: bytes) -> bytes:
+    return data
+
+
+@dataclass(slots=True)
+class OpenCall:
+    """One model call while it runs, as the SDK's caller sees it; without an SDK hook it has no times of its own."""
+
+    id: int
+    sdk: str = ""
+    entered: Ns | None = None
+    returned: Ns | None = None
+    backoffs: list[tuple[Ns, Ns]] = field(default_factory=list)
+    parent: int | None = None
+
+    def record(self) -> CallRecord:
+        """What has been seen of it so far."""
+        return CallRecord(self.id, self.sdk, self.entered, self.returned, tuple(self.backoffs), self.parent)
+
+
+@dataclass(slots=True)
+class Entry:
+    """The SDK was entered; which call that is turns out when the first model request leaves it, if one does."""
+
+    sdk: str
+    entered: Ns
+    call: OpenCall | None = None
+    transport: str = ""
+    """Class of the HTTP transport that the SDK's client will use, for the message when nothing is seen of it."""
+
+
+entry: ContextVar[Entry | None] = ContextVar("agentlatency_entry", default=None)
+"""The SDK call on whose behalf this context runs."""
+tool_in_progress: ContextVar[int | None] = ContextVar("agentlatency_tool", default=None)
+"""Id of the tool whose body this context runs."""
+
+
+class Recorder:
+    """Everything observed of one run, from any thread or task."""
+
+    def __init__(self, read_clock: Callable[[], Ns] = clock.now) -> None:
+        """`read_clock` gives nanoseconds from an arbitrary origin; the run's clock starts now."""
+        self._read = read_clock
+        self._origin = read_clock()
+        self._lock = threading.Lock()
+        self._attempts: list[OpenAttempt] = []
+        self._calls: list[OpenCall] = []
+        self._tools: list[ToolRecord] = []
+        self._next_tool = 1
+        self._pauses: list[Pause] = []
+        self.bounds: tuple[Ns, Ns] | None = None
+        self.entries: list[Entry] = []
+
+    def now(self) -> Ns:
+        """Nanoseconds on the run's clock."""
+        return Ns(self._read() - self._origin)
+
+    def enter(self, sdk: str, transport: str) -> Entry:
+        """An SDK call begins."""
+        opened = Entry(sdk, self.now(), transport=transport)
+        with self._lock:
+            self.entries.append(opened)
+        return opened
+
+    def open_call(self) -> OpenCall:
+        """The call that a model request about to leave belongs to: the SDK call in progress, or one of its own."""
+        current = entry.get()
+        with self._lock:
+            if current is not None and current.call is not None:
+                return current.call
+            opened = OpenCall(len(self._calls) + 1, parent=tool_in_progress.get())
+            if current is not None:
+                opened.sdk, opened.entered, current.call = current.sdk, current.entered, opened
+            self._calls.append(opened)
+            return opened
+
+    def open_attempt(self, call: OpenCall, request: Request) -> OpenAttempt:
+        """A model request is about to leave."""
+        opened = OpenAttempt(self, call.id, request, self.now())
+        with self._lock:
+            self._attempts.append(opened)
+        return opened
+
+    @contextmanager
+    def tool(self, name: str) -> Iterator["OpenTool"]:
+        """Time a tool's execution; calls and tools inside become its children."""
+        with self._lock:
+            opened = OpenTool(self._next_tool, name, tool_in_progress.get(), self.now())
+            self._next_tool += 1
+        token = tool_in_progress.set(opened.id)
+        try:
+            yield opened
+        except BaseException:
+            opened.error = True
+            raise
+        finally:
+            tool_in_progress.reset(token)
+            with self._lock:
+                self._tools.append(opened.record(self.now()))
+
+    @contextmanager
+    def pause(self, reason: str) -> Iterator[None]:
+        """Take the time of the block out of every figure."""
+        start = self.now()
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._pauses.append(Pause(start, self.now(), reason))
+
+    @property
+    def events(self) -> tuple[int, ...]:
+        """Something that is equal as long as nothing new was observed."""
+        done = sum(len(each.chunks) + (each.end is not None) for each in self._attempts)
+        returned = sum(each.returned is not None for each in self._calls)
+        return len(self._attempts), done, returned, len(self._tools), len(self._pauses), hash(self.bounds)
+
+    @property
+    def observed_calls(self) -> int:
+        """Model calls seen so far."""
+        return len(self._calls)
+
+    def unseen_transports(self) -> tuple[str, ...]:
+        """Transports of SDK calls from which no model request was seen to leave."""
+        return tuple(dict.fromkeys(each.transport for each in self.entries if each.call is None and each.transport))
+
+    def recording(self, facts: Facts) -> Recording:
+        """Everything observed so far, as values."""
+        with self._lock:
+            return Recording(
+                attempts=tuple(each.attempt() for each in self._attempts),
+                calls=tuple(each.record() for each in self._calls),
+                tools=tuple(sorted(self._tools, key=lambda tool: tool.id)),
+                pauses=tuple(self._pauses),
+                bounds=self.bounds,
+                facts=facts,
+            )
+
+
+@dataclass(slots=True)
+class OpenTool:
+    """A tool while it runs."""
+
+    id: int
+    name: str
+    parent: int | None
+    start: Ns
+    body: tuple[Ns, Ns] | None = None
+    error: bool = False
+
+    def record(self, end: Ns) -> ToolRecord:
+        """The finished execution."""
+        return ToolRecord(self.id, self.name, self.start, end, self.body, self.parent, self.error)

@@ -1,0 +1,218 @@
+"""One run under observation: everything that stands in its way is put in place here, and taken away again.
+
+Owns the order in which the seams are installed and what makes a run untrustworthy. Knows no file and no test framework.
+"""
+
+import platform
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, nullcontext
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from importlib import metadata
+from typing import Self
+
+from pytest_agentlatency.analysis import assembly, drift
+from pytest_agentlatency.analysis.counters import Counter
+from pytest_agentlatency.analysis.drift import LiveCall, Replayed
+from pytest_agentlatency.capture import active, guard, transport
+from pytest_agentlatency.capture.recorder import Entry, Recorder
+from pytest_agentlatency.capture.sdk import Hooks
+from pytest_agentlatency.capture.traffic import Observer, Played, Player
+from pytest_agentlatency.capture.virtual_time import VirtualTime
+from pytest_agentlatency.cassette.document import Document
+from pytest_agentlatency.cassette.masks import Masks
+from pytest_agentlatency.cassette.matching import Matcher
+from pytest_agentlatency.cassette.secrets import Learned
+from pytest_agentlatency.cassette.vcr import OtherHTTP
+from pytest_agentlatency.model import clock
+from pytest_agentlatency.model.mode import Mode
+from pytest_agentlatency.model.recording import Facts, Recording, Request
+from pytest_agentlatency.model.run import Verdict
+from pytest_agentlatency.wire import registry
+
+_NOTED_VERSIONS = ("pytest-agentlatency", "anthropic", "openai", "httpx", "httpx2")
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What a session needs to know before it begins."""
+
+    mode: Mode
+    test: str
+    """Node id of the test."""
+    counter: Counter
+    document: Document = Document(Recording())
+    """What is replayed."""
+    masks: Masks = Masks()
+    strict: bool = False
+    """A drifted call is a failure."""
+    allow_hosts: tuple[str, ...] = ()
+
+
+class Session:
+    """A context manager around a run. While it is entered, every model call of the process belongs to it."""
+
+    def __init__(self, plan: Plan) -> None:
+        self.plan = plan
+        self.recorder = Recorder()
+        self._stack = ExitStack()
+        self._recorded_at = clock.utc_ns()
+        replaying = plan.mode is Mode.REPLAY
+        self._player = Player(
+            self.recorder,
+            Matcher(plan.document.recording, masks=plan.masks, strict=plan.strict),
+            VirtualTime(),
+        )
+        self._traffic: Observer | Player = self._player if replaying else Observer(self.recorder)
+        self._others = OtherHTTP(plan.document.others if replaying else (), record=not replaying)
+
+    def __enter__(self) -> Self:
+        replaying = self.plan.mode is Mode.REPLAY
+        active.begin(self.recorder)
+        self._stack.callback(active.end, self.recorder)
+        try:
+            originals = transport.leaves()
+            # Measuring live, the agent's other HTTP is nobody's business: no vcrpy in its way.
+            self._stack.enter_context(self._others if self.plan.mode is not Mode.LIVE else nullcontext())
+            transport.install(self._traffic, originals, self._stack)
+            Hooks(self.recorder, self._stack, _RecordedBackoff(self._player) if replaying else None)
+            if replaying:
+                self._stack.callback(self._player.time.restore)
+                guard.install(self._player.fail, self._model_urls(), self.plan.allow_hosts, self._stack)
+        except BaseException:
+            self._stack.close()
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Take everything away. Harmless when it has been done."""
+        self._stack.close()
+
+    detach = close
+    """Nothing is observed after this; what was, can still be asked."""
+
+    @property
+    def learned(self) -> Learned:
+        """Credentials that the agent sent."""
+        return self._traffic.learned
+
+    def _model_urls(self) -> Iterator[str]:
+        return (attempt.request.url for attempt in self.plan.document.recording.attempts)
+
+    def told(self) -> Replayed:
+        """The run so far. Live and recording: as measured. Replay: as recorded, with the live requests in it."""
+        if self.plan.mode is Mode.REPLAY:
+            return drift.replayed(self.plan.document.recording, self._live_calls(), self.plan.counter)
+        recording = self.recording()
+        readings = assembly.read(recording)
+        return Replayed(assembly.from_readings(readings, recording), readings, readings)
+
+    def _live_calls(self) -> tuple[LiveCall, ...]:
+        calls: dict[int, Played] = {}
+        for played in self._player.played:
+            calls.setdefault(played.live_call, played)
+        return tuple(
+            LiveCall(each.match.record.id, each.request, each.match.verdict, each.match.difference)
+            for each in calls.values()
+        )
+
+    def recording(self) -> Recording:
+        """Everything observed so far, dated and with the versions of what took part."""
+        return self.recorder.recording(
+            Facts(
+                test=self.plan.test,
+                recorded=datetime.fromtimestamp(self._recorded_at // 1_000_000_000, UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+                counter=self.plan.counter.id,
+                versions={"python": platform.python_version(), **_versions()},
+            )
+        )
+
+    def document(self) -> Document:
+        """What a cassette of this run holds."""
+        return Document(self.recording(), tuple(self._others.interactions))
+
+    @property
+    def verdicts(self) -> dict[Verdict, int]:
+        """How many live calls ended as each verdict."""
+        return self._player.verdicts
+
+    def problems(self) -> tuple[str, ...]:
+        """Why this run can't be trusted; empty when it can. One message each, the first is the cause."""
+        told = [str(failure) for failure in self._player.failures]
+        told += [
+            f"{miss.stack} asked for {miss.url}, which the cassette doesn't hold.\n"
+            "In a replay nothing goes out. Record the run again with --latency-mode=record."
+            for miss in self._others.misses
+        ]
+        told += self._bypassing()
+        if not told and not self.recorder.observed_calls:
+            told.append(self._nothing_seen())
+        return tuple(dict.fromkeys(told))
+
+    def _bypassing(self) -> Iterator[str]:
+        """Model calls that went past the seam through another HTTP stack, where vcrpy saw them buffered."""
+        for interaction in self._others.interactions if self.plan.mode is Mode.RECORD else ():
+            asked = interaction["request"]
+            body = asked.get("body") or b""
+            url = str(asked["uri"])
+            request = Request(str(asked["method"]), url, (), body.encode() if isinstance(body, str) else body)
+            if registry.recognise(request) is not None:
+                yield (
+                    f"a model call to {url} went through an HTTP stack that can't be timed.\n"
+                    "Chunks are only seen in httpx and httpx2: give the agent's client one of these."
+                )
+
+    def _nothing_seen(self) -> str:
+        unseen = self.recorder.unseen_transports()
+        if unseen:
+            return (
+                f"no model call was observed, though an SDK was called: its client sends through {unseen[0]}, which "
+                "is not seen.\nGive it a transport of httpx or httpx2, or one that wraps one."
+            )
+        return (
+            "no model call was observed during the test.\nEither the agent made none, or it uses an HTTP stack other "
+            "than httpx and httpx2 (a subprocess, gRPC, one of its own). Remove the marker, or give its client httpx."
+        )
+
+    def unused(self) -> int:
+        """How many recorded calls the agent didn't make."""
+        return len(tuple(self._player.matcher.unused())) if self.plan.mode is Mode.REPLAY else 0
+
+
+@dataclass(frozen=True, slots=True)
+class _RecordedBackoff:
+    """An SDK's sleep between attempts in a replay: no time for a lone agent, the recorded time among several."""
+
+    player: Player
+
+    def skip(self, entered: Entry | None) -> None:
+        """Go on at once."""
+
+    async def skip_async(self, entered: Entry | None) -> None:
+        """Let virtual time pass as long as the recorded sleep took."""
+        await self.player.time.pace().until_async(self._recorded(entered))
+
+    def _recorded(self, entered: Entry | None) -> int:
+        live = entered.call.id if entered is not None and entered.call is not None else 0
+        attempts = [each for each in self.player.played if each.live_call == live]
+        sleeps: Sequence[tuple[int, int]] = attempts[-1].match.record.backoffs if attempts else ()
+        if len(sleeps) < len(attempts):
+            return 0
+        start, end = sleeps[len(attempts) - 1]
+        return end - start
+
+
+def _versions() -> dict[str, str]:
+    found = {}
+    for name in _NOTED_VERSIONS:
+        # Only what takes part: an installed SDK that the run never imported says nothing about it.
+        if name.replace("-", "_") in sys.modules or name.replace("-", "_").startswith("pytest_agent"):
+            try:
+                found[name] = metadata.version(name)
+            except metadata.PackageNotFoundError:
+                continue
+    return found

@@ -1,0 +1,155 @@
+"""Response bodies at the seam: teed while observing, given back while replaying; sync and async over one core each.
+
+Owns what happens at a chunk's boundary. The classes are made per HTTP family, whose clients insist on their own types.
+"""
+
+import functools
+from collections.abc import AsyncIterator, Iterator
+from dataclasses import dataclass
+from types import ModuleType
+from typing import Any
+
+from pytest_agentlatency.capture.recorder import OpenAttempt
+from pytest_agentlatency.capture.traffic import Playback
+from pytest_agentlatency.model.recording import Failure, Outcome
+
+
+@dataclass(frozen=True, slots=True)
+class Streams:
+    """The four body streams of one HTTP family."""
+
+    tee: type
+    async_tee: type
+    play: type
+    async_play: type
+
+
+@functools.cache
+def of(family: ModuleType) -> Streams:
+    """The streams as subclasses of the family's own."""
+    sync, asynchronous = family.SyncByteStream, family.AsyncByteStream
+    return Streams(
+        type("Tee", (_Tee, sync), {}),
+        type("AsyncTee", (_AsyncTee, asynchronous), {}),
+        type("Play", (_Play, sync), {}),
+        type("AsyncPlay", (_AsyncPlay, asynchronous), {}),
+    )
+
+
+def outcome_of(error: BaseException) -> Outcome:
+    """How an attempt ended that this exception left: the agent's cancellation, or a failure of the connection."""
+    cancelled = isinstance(error, (KeyboardInterrupt, GeneratorExit)) or type(error).__name__ in {
+        "CancelledError",  # asyncio's
+        "Cancelled",  # trio's
+    }
+    return Outcome.CANCELLED if cancelled else Outcome.ERROR
+
+
+def failure_of(error: BaseException) -> Failure:
+    """An exception by the name its library gives it."""
+    return Failure(type(error).__name__, str(error))
+
+
+def raised(family: ModuleType, failure: Failure) -> BaseException:
+    """A recorded failure as the family's own exception, so that an SDK retries what it retried then."""
+    kind = getattr(family, failure.kind, None)
+    if isinstance(kind, type) and issubclass(kind, Exception):
+        return kind(failure.message)
+    error: BaseException = family.TransportError(f"{failure.kind}: {failure.message}")
+    return error
+
+
+class _Tee:
+    """A body on its way to the caller, each chunk stamped before it is handed on."""
+
+    def __init__(self, stream: Any, attempt: OpenAttempt) -> None:
+        self._stream, self._attempt = stream, attempt
+
+    def __iter__(self) -> Iterator[bytes]:
+        attempt, now = self._attempt, self._attempt.recorder.now
+        chunks = iter(self._stream)
+        try:
+            while True:
+                asked = now()
+                data = next(chunks, None)
+                if data is None:
+                    break
+                attempt.chunk(asked, now(), data)
+                yield data
+        except GeneratorExit:
+            raise
+        except BaseException as error:
+            attempt.finish(outcome_of(error), failure_of(error))
+            raise
+        attempt.finish(Outcome.COMPLETE)
+
+    def close(self) -> None:
+        self._attempt.finish(Outcome.CLOSED)
+        self._stream.close()
+
+
+class _AsyncTee:
+    def __init__(self, stream: Any, attempt: OpenAttempt) -> None:
+        self._stream, self._attempt = stream, attempt
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        attempt, now = self._attempt, self._attempt.recorder.now
+        asked = now()
+        try:
+            async for data in self._stream:
+                attempt.chunk(asked, now(), data)
+                yield data
+                asked = now()
+        except GeneratorExit:
+            raise
+        except BaseException as error:
+            attempt.finish(outcome_of(error), failure_of(error))
+            raise
+        attempt.finish(Outcome.COMPLETE)
+
+    async def aclose(self) -> None:
+        self._attempt.finish(Outcome.CLOSED)
+        await self._stream.aclose()
+
+
+class _Play:
+    """A recorded body, given back at its boundaries and with its end."""
+
+    def __init__(self, playback: Playback, family: ModuleType) -> None:
+        self._playback, self._family = playback, family
+
+    def __iter__(self) -> Iterator[bytes]:
+        for index, data in enumerate(self._playback.chunks):
+            self._playback.wait(index)
+            yield data
+        _end(self._playback, self._family)
+
+    def close(self) -> None:
+        """Nothing to give back."""
+
+
+class _AsyncPlay:
+    def __init__(self, playback: Playback, family: ModuleType) -> None:
+        self._playback, self._family = playback, family
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        for index, data in enumerate(self._playback.chunks):
+            await self._playback.wait_async(index)
+            yield data
+        _end(self._playback, self._family)
+
+    async def aclose(self) -> None:
+        """Nothing to give back."""
+
+
+def _end(playback: Playback, family: ModuleType) -> None:
+    recorded = playback.recorded
+    if recorded.outcome is Outcome.ERROR and recorded.failure is not None:
+        raise raised(family, recorded.failure)
+    if recorded.outcome in {Outcome.CLOSED, Outcome.CANCELLED} and not playback.finished:
+        msg = (
+            "the agent reads on where the recorded run stopped reading: "
+            f"the cassette holds {len(playback.chunks)} chunk(s) of this answer and not its end. Record it again with "
+            "--latency-mode=record."
+        )
+        raise playback.traffic.fail(msg)

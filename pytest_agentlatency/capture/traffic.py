@@ -1,0 +1,121 @@
+"""What a model request meets on its way out, whatever library carries it: an observer or a player.
+
+One sans-I/O core; `capture.transport` adapts it to httpx and httpx2, sync and async.
+"""
+
+import threading
+from dataclasses import dataclass, field
+
+from pytest_agentlatency.capture.recorder import OpenAttempt, Recorder
+from pytest_agentlatency.capture.virtual_time import Pace, VirtualTime
+from pytest_agentlatency.cassette.matching import Match, Matcher, Unmatched
+from pytest_agentlatency.cassette.secrets import Learned
+from pytest_agentlatency.model.recording import Attempt, Outcome, Request
+from pytest_agentlatency.model.run import Verdict
+from pytest_agentlatency.wire import registry
+
+
+class RunFailedError(BaseException):
+    """The run can't go on, or can't be trusted: the test fails with this message.
+
+    Not an Exception: an SDK would retry it twice and then call it a connection error.
+    """
+
+
+@dataclass(slots=True)
+class Observer:
+    """Record and live: requests go out and are observed."""
+
+    recorder: Recorder
+    learned: Learned = field(default_factory=Learned)
+    """Credentials that were sent: they may stand nowhere in a cassette."""
+
+    def observe(self, request: Request) -> OpenAttempt:
+        """Open an attempt of the call in progress."""
+        return self.recorder.open_attempt(self.recorder.open_call(), request)
+
+
+@dataclass(frozen=True, slots=True)
+class Played:
+    """One live request and the recorded attempt that answered it."""
+
+    live_call: int
+    request: Request
+    match: Match
+
+
+@dataclass(slots=True)
+class Player:
+    """Replay: nothing goes out, the cassette answers."""
+
+    recorder: Recorder
+    matcher: Matcher
+    time: VirtualTime
+    learned: Learned = field(default_factory=Learned)
+    played: list[Played] = field(default_factory=list)
+    failures: list[RunFailedError] = field(default_factory=list)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def play(self, request: Request) -> "Playback":
+        """Give the attempt that the matcher pairs with a live request. RunFailedError when there is none."""
+        call = self.recorder.open_call()
+        self.recorder.open_attempt(call, request).finish(Outcome.COMPLETE)
+        try:
+            match = self.matcher.take(call.id, request)
+        except Unmatched as miss:
+            raise self.fail(str(miss)) from None
+        with self._lock:
+            self.played.append(Played(call.id, request, match))
+        return Playback(match.recorded, self, self.time.pace())
+
+    def fail(self, message: str) -> RunFailedError:
+        """Note a failure, so that it is told even where the agent swallows the exception; returns it to raise."""
+        failure = RunFailedError(message)
+        self.failures.append(failure)
+        return failure
+
+    @property
+    def verdicts(self) -> dict[Verdict, int]:
+        """How many live calls ended as each verdict; retries count with their call."""
+        calls = {played.live_call: played.match.verdict for played in self.played}
+        return {verdict: sum(1 for each in calls.values() if each is verdict) for verdict in Verdict}
+
+
+Traffic = Observer | Player
+
+
+@dataclass(slots=True)
+class Playback:
+    """One recorded attempt being given back."""
+
+    recorded: Attempt
+    traffic: Player
+    pace: Pace
+
+    @property
+    def chunks(self) -> tuple[bytes, ...]:
+        """The body at its recorded boundaries."""
+        return self.recorded.response.chunks if self.recorded.response is not None else ()
+
+    @property
+    def finished(self) -> bool:
+        """Whether the recorded bytes contain the provider's own end of the answer."""
+        provider = registry.recognise(self.recorded.request)
+        response = self.recorded.response
+        return provider is not None and response is not None and provider.answer(response).finished
+
+    def wait(self, index: int | None) -> None:
+        """Let virtual time pass until a chunk (None: the headers) is due."""
+        self.pace.until(self._due(index))
+
+    async def wait_async(self, index: int | None) -> None:
+        """As `wait`, giving other tasks the time in between."""
+        await self.pace.until_async(self._due(index))
+
+    def _due(self, index: int | None) -> int:
+        stamps = self.recorded.stamps
+        if stamps is None:
+            return 0
+        if index is None:
+            return (stamps.headers if stamps.headers is not None else stamps.end) - stamps.start
+        return stamps.arrived[index] - stamps.start if index < len(stamps.arrived) else stamps.end - stamps.start

@@ -1,0 +1,244 @@
+"""The seam: the leaf transports of httpx and httpx2, sync and async, where every SDK's requests end.
+
+Owns the patches and the two thin adapters. Knows nothing of what becomes of the observations.
+"""
+
+import functools
+import importlib
+import sys
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass
+from types import ModuleType
+from typing import Any
+from unittest import mock
+
+from pytest_agentlatency.capture import coding, streams
+from pytest_agentlatency.capture.recorder import OpenAttempt
+from pytest_agentlatency.capture.traffic import Observer, Playback, Traffic
+from pytest_agentlatency.capture.warmup import OWN_TRANSPORT
+from pytest_agentlatency.cassette.headers import clean_url, keep_request, keep_response
+from pytest_agentlatency.model.recording import Headers, Request
+from pytest_agentlatency.wire import registry
+
+FAMILIES = ("httpx", "httpx2")
+_WRAPPING_DEPTH = 3
+# A replayed body is given decoded and whole; these headers would announce something else.
+_FRAMING = {"content-encoding", "content-length", "transfer-encoding"}
+
+Send = Callable[[Any, Any], Any]
+Leaves = Mapping[tuple[str, str], Send]
+
+
+def leaves() -> Leaves:
+    """The leaf methods as they are now, by family and method name."""
+    found: dict[tuple[str, str], Send] = {}
+    for family in installed():
+        found[family.__name__, "handle_request"] = family.HTTPTransport.handle_request
+        found[family.__name__, "handle_async_request"] = family.AsyncHTTPTransport.handle_async_request
+    return found
+
+
+def installed() -> Iterable[ModuleType]:
+    """The httpx families of this environment, imported."""
+    for name in FAMILIES:
+        try:
+            yield sys.modules.get(name) or importlib.import_module(name)
+        except ImportError:
+            continue
+
+
+def install(traffic: Traffic, originals: Leaves, stack: ExitStack) -> None:
+    """Put the seam in place in every family until the stack closes.
+
+    `originals` are the leaf methods from before vcrpy patched them: a model call goes there. What is no model call goes
+    to the method as it is now, which is vcrpy's.
+    """
+    for family in installed():
+        for client, leaf, method, adapt in (
+            (family.Client, family.HTTPTransport, "handle_request", _sync),
+            (family.AsyncClient, family.AsyncHTTPTransport, "handle_async_request", _async),
+        ):
+            seam = _Seam(family, traffic, originals[family.__name__, method], getattr(leaf, method))
+            stack.enter_context(mock.patch.object(leaf, method, adapt(seam)))
+            stack.enter_context(
+                mock.patch.object(client, "_transport_for_url", _picker(seam, client, leaf, method, adapt))
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class _Seam:
+    """What both adapters share: everything but the awaiting."""
+
+    family: ModuleType
+    traffic: Traffic
+    send: Send
+    other: Send
+
+    def model(self, request: Any) -> Request | None:
+        """A request, body read, as a value that may be stored; None when it is no model call."""
+        sent = Request(request.method, str(request.url), _pairs(request.headers), request.content)
+        if registry.recognise(sent) is None:
+            return None
+        self.traffic.learned.add(sent)
+        return Request(sent.method, clean_url(sent.url), keep_request(sent.headers), sent.body)
+
+    def observed(self, request: Any, model: Request, traffic: Observer, trace: Callable[..., Any]) -> OpenAttempt:
+        """A request about to leave, with the transport's own trace events wired to its attempt."""
+        attempt = traffic.observe(model)
+        request.extensions = {**request.extensions, "trace": trace(attempt, request.extensions.get("trace"))}
+        return attempt
+
+    def answered(self, attempt: OpenAttempt, response: Any, tee: type) -> Any:
+        """The response with its body teed."""
+        coded = response.headers.get("content-encoding", "")
+        attempt.answered(
+            response.status_code,
+            keep_response(_pairs(response.headers)),
+            reason=response.reason_phrase,
+            http_version=response.http_version,
+            coding=coded,
+            decoder=coding.decoder(coded),
+        )
+        response.stream = tee(response.stream, attempt)
+        return response
+
+    def played(self, playback: Playback, play: type) -> Any:
+        """A recorded attempt as a response of the family; raises what the recorded one raised before any header."""
+        recorded = playback.recorded.response
+        if recorded is None:
+            failure = playback.recorded.failure
+            raise (
+                streams.raised(self.family, failure) if failure else self.family.ReadError("recorded without an answer")
+            )
+        return self.family.Response(
+            recorded.status,
+            headers=[(name, value) for name, value in recorded.headers if name.lower() not in _FRAMING],
+            stream=play(playback, self.family),
+            extensions={"http_version": recorded.http_version.encode(), "reason_phrase": recorded.reason.encode()},
+        )
+
+
+def _sync(seam: _Seam) -> Send:
+    bodies = streams.of(seam.family)
+
+    def handle_request(transport: Any, request: Any) -> Any:
+        if not _may_be_model(request):
+            return seam.other(transport, request)
+        request.read()
+        model = seam.model(request)
+        if model is None:
+            return seam.other(transport, request)
+        if not isinstance(seam.traffic, Observer):
+            playback = seam.traffic.play(model)
+            playback.wait(None)
+            return seam.played(playback, bodies.play)
+        attempt = seam.observed(request, model, seam.traffic, _trace)
+        try:
+            response = seam.send(transport, request)
+        except BaseException as error:
+            attempt.finish(streams.outcome_of(error), streams.failure_of(error))
+            raise
+        return seam.answered(attempt, response, bodies.tee)
+
+    return handle_request
+
+
+def _async(seam: _Seam) -> Send:
+    bodies = streams.of(seam.family)
+
+    async def handle_async_request(transport: Any, request: Any) -> Any:
+        if not _may_be_model(request):
+            return await seam.other(transport, request)
+        await request.aread()
+        model = seam.model(request)
+        if model is None:
+            return await seam.other(transport, request)
+        if not isinstance(seam.traffic, Observer):
+            playback = seam.traffic.play(model)
+            await playback.wait_async(None)
+            return seam.played(playback, bodies.async_play)
+        attempt = seam.observed(request, model, seam.traffic, _async_trace)
+        try:
+            response = await seam.send(transport, request)
+        except BaseException as error:
+            attempt.finish(streams.outcome_of(error), streams.failure_of(error))
+            raise
+        return seam.answered(attempt, response, bodies.async_tee)
+
+    return handle_async_request
+
+
+def _may_be_model(request: Any) -> bool:
+    """Cheap, and before the body is read: uploads and downloads of the agent's tools are left alone."""
+    return request.method == "POST" and "json" in request.headers.get("content-type", "")
+
+
+def _pairs(headers: Any) -> Headers:
+    return tuple(headers.multi_items())
+
+
+def _trace(attempt: OpenAttempt, user: Any) -> Callable[[str, Any], None]:
+    def trace(event: str, info: Any) -> None:
+        attempt.traced(event)
+        if user is not None:
+            user(event, info)
+
+    return trace
+
+
+def _async_trace(attempt: OpenAttempt, user: Any) -> Callable[[str, Any], Any]:
+    async def trace(event: str, info: Any) -> None:
+        attempt.traced(event)
+        if user is not None:
+            await user(event, info)
+
+    return trace
+
+
+def _picker(seam: _Seam, client: Any, leaf: type, method: str, adapt: Callable[[_Seam], Send]) -> Send:
+    """A client's choice of transport, with one that never reaches a leaf put behind the seam.
+
+    Such are aiohttp behind an httpx face, mocks, a user's own: they would be neither seen nor, in a replay, stopped.
+    """
+    original = client._transport_for_url  # noqa: SLF001  # no public hook sees every client's transport
+
+    @functools.wraps(original)
+    def pick(self: Any, url: Any) -> Any:
+        transport = original(self, url)
+        if getattr(transport, OWN_TRANSPORT, False) or reaches(transport, leaf):
+            return transport
+        send = getattr(type(transport), method)
+        return _Shielded(transport, adapt(_Seam(seam.family, seam.traffic, send, send)))
+
+    return pick
+
+
+class _Shielded:
+    """A foreign transport whose requests pass the seam first."""
+
+    def __init__(self, transport: Any, handle: Send) -> None:
+        self._transport, self._handle = transport, handle
+
+    def handle_request(self, request: Any) -> Any:
+        return self._handle(self._transport, request)
+
+    async def handle_async_request(self, request: Any) -> Any:
+        return await self._handle(self._transport, request)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._transport, name)
+
+
+def reaches(transport: object, leaf: type, depth: int = _WRAPPING_DEPTH) -> bool:
+    """Whether a transport is a leaf, or holds one in its attributes at most `depth` objects down."""
+    if isinstance(transport, leaf):
+        return True
+    if depth == 0 or not hasattr(transport, "__dict__"):
+        return False
+    inner = (
+        item
+        for value in tuple(vars(transport).values())
+        for item in (value.values() if isinstance(value, dict) else (value,))
+    )
+    return any(reaches(item, leaf, depth - 1) for item in inner if not isinstance(item, type))

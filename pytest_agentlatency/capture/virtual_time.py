@@ -1,0 +1,151 @@
+"""Time in a replay: it passes on the event loop without anybody waiting for it.
+
+The running asyncio loop is virtualised in place at the first replayed call and put back at the end: its clock stands
+still while anything is ready and jumps to the next timer when nothing is. Concurrent agents so meet their answers in
+the recorded order, and a recorded minute costs nothing. Figures don't come from here, they come from the recording;
+this only decides who goes first.
+
+Refuses to touch `time` itself, or a loop that isn't asyncio's own (uvloop, trio): there, answers come at once.
+"""
+
+import asyncio
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+IO_GRACE_S = 1.0
+"""How many real seconds a newly seen socket may keep virtual time from jumping; then it counts as idle (pooled)."""
+HOLD_S = 30.0
+"""How many real seconds an executor job may keep virtual time from jumping; then a hung one still meets its timeout."""
+
+
+@dataclass(slots=True)
+class Pace:
+    """One answer's delivery: waits are offsets in nanoseconds from its beginning."""
+
+    loop: "VirtualLoop | None"
+    begin: float
+
+    def until(self, offset_ns: int) -> None:
+        """Nothing: a lone synchronous agent waits for nobody else."""
+
+    async def until_async(self, offset_ns: int) -> None:
+        """Give the loop to others until the offset is due."""
+        if self.loop is None:
+            await _checkpoint()
+            return
+        delay = self.begin + offset_ns / 1e9 - self.loop.loop.time()
+        await asyncio.sleep(max(0.0, delay))
+
+
+async def _checkpoint() -> None:
+    # anyio is a dependency of httpx and httpx2, and knows which loop runs here.
+    import anyio.lowlevel  # noqa: PLC0415
+
+    await anyio.lowlevel.checkpoint()
+
+
+@dataclass(slots=True)
+class VirtualTime:
+    """The loops that this run has virtualised."""
+
+    _loops: dict[int, "VirtualLoop"] = field(default_factory=dict)
+
+    def pace(self) -> Pace:
+        """Begin an answer now, in the loop that runs here, if one does."""
+        loop = _running()
+        if loop is None:
+            return Pace(None, 0.0)
+        virtual = self._loops.get(id(loop))
+        if virtual is None:
+            virtual = self._loops[id(loop)] = VirtualLoop(loop)
+        return Pace(virtual, loop.time())
+
+    def restore(self) -> None:
+        """Give every loop its own clock back, continuing from the virtual time."""
+        for virtual in self._loops.values():
+            virtual.restore()
+        self._loops.clear()
+
+
+def _running() -> Any:
+    """The running loop if it is asyncio's own and can be virtualised."""
+    try:
+        loop = asyncio.get_running_loop()
+    except RuntimeError:
+        return None
+    return loop if isinstance(loop, asyncio.SelectorEventLoop) or sys.platform == "win32" else None
+
+
+class VirtualLoop:
+    """A running selector loop whose clock jumps."""
+
+    def __init__(self, loop: Any) -> None:
+        """Virtualise the loop until `restore`."""
+        self.loop = loop
+        self._now: float = loop.time()
+        self._jobs = 0
+        self._idle: set[int] = set()
+        self._select: Callable[[float | None], list[Any]] = loop._selector.select  # noqa: SLF001
+        loop.time = lambda: self._now
+        loop._selector.select = self._wait  # noqa: SLF001
+        loop.run_in_executor = self._counting(loop.run_in_executor)
+        # Closing the default executor guards a join in a plain thread with a timer; jumping to it would fire it.
+        loop.shutdown_default_executor = self._counted(loop.shutdown_default_executor)
+
+    def restore(self) -> None:
+        """Put the loop's own clock back, from where virtual time stands: pending timers keep their order."""
+        ahead = self._now - time.monotonic()
+        self.loop.time = lambda: time.monotonic() + ahead
+        if not self.loop.is_closed():
+            del self.loop._selector.select  # noqa: SLF001
+        del self.loop.run_in_executor
+        del self.loop.shutdown_default_executor
+
+    def _wait(self, timeout: float | None = None) -> list[Any]:
+        if timeout is None or timeout <= 0:
+            return self._select(timeout)
+        events = self._select(0) or self._hold(timeout)
+        if not events:
+            self._now += timeout
+        return events
+
+    def _hold(self, timeout: float) -> list[Any]:
+        """Wait in real time, but virtual time stands still, while work outside the loop may still answer."""
+        if self._jobs:
+            return self._select(min(timeout, HOLD_S) if timeout > HOLD_S else HOLD_S)
+        fresh = self._sockets() - self._idle
+        if not fresh:
+            return []
+        events = self._select(IO_GRACE_S)
+        if not events:
+            self._idle |= fresh
+        return events
+
+    def _sockets(self) -> set[int]:
+        own = self.loop._ssock.fileno() if getattr(self.loop, "_ssock", None) else -1  # noqa: SLF001
+        return {key.fd for key in self.loop._selector.get_map().values() if key.fd != own}  # noqa: SLF001
+
+    def _counting(self, run: Callable[..., Any]) -> Callable[..., Any]:
+        def run_in_executor(*args: Any) -> Any:
+            future = run(*args)
+            self._jobs += 1
+            future.add_done_callback(self._done)
+            return future
+
+        return run_in_executor
+
+    def _done(self, _: object) -> None:
+        self._jobs -= 1
+
+    def _counted(self, shut_down: Callable[..., Any]) -> Callable[..., Any]:
+        async def shutdown_default_executor(*args: Any, **kwargs: Any) -> None:
+            self._jobs += 1
+            try:
+                await shut_down(*args, **kwargs)
+            finally:
+                self._jobs -= 1
+
+        return shutdown_default_executor

@@ -1,0 +1,220 @@
+"""One marked test: from its settings to a session, from the session to a verdict, and to the cassette on disk.
+
+Owns the order of these, and what makes a recording worth keeping. Knows no test framework; `plugin` calls it.
+"""
+
+import shlex
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from pytest_agentlatency.agent_run import AgentRun
+from pytest_agentlatency.analysis import counters
+from pytest_agentlatency.analysis.counters import Counter, CounterError
+from pytest_agentlatency.budgets.budget import judge
+from pytest_agentlatency.budgets.figure import Figures
+from pytest_agentlatency.budgets.phrase import Phrase
+from pytest_agentlatency.budgets.verdict import Judgement
+from pytest_agentlatency.capture.session import Plan, Session
+from pytest_agentlatency.cassette import store
+from pytest_agentlatency.cassette.document import Document
+from pytest_agentlatency.cassette.errors import CassetteError
+from pytest_agentlatency.cassette.masks import Masks
+from pytest_agentlatency.cassette.vetting import vet
+from pytest_agentlatency.model.mode import Mode
+from pytest_agentlatency.model.recording import Recording
+from pytest_agentlatency.model.run import Run
+from pytest_agentlatency.report import failure, summary
+from pytest_agentlatency.settings import DriftPolicy, Settings
+
+_FORBIDDEN = r"<>?%*:|\"'/\\"
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """Which test this is."""
+
+    nodeid: str
+    name: str
+    """Function name with parameters, behind its class: `TestSupport.test_parcel[de]`."""
+    file: Path
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What a test's latency came to."""
+
+    failure: str = ""
+    """Message of the test failure; empty when it passes."""
+    sections: tuple[tuple[str, str], ...] = ()
+    entry: summary.Entry | None = None
+    run: Run | None = None
+    judgements: tuple[Judgement, ...] = ()
+
+
+def default_name(name: str) -> str:
+    """A test's name as pytest-recording turns it into a file name."""
+    for character in _FORBIDDEN:
+        name = name.replace(character, "-")
+    return name
+
+
+def cassette_path(identity: Identity, named: str | None) -> Path:
+    """Where the cassette of a test is: beside its file, in pytest-recording's layout. Refused leads out of there."""
+    directory = identity.file.parent / "cassettes"
+    if named is not None:
+        return store.path_for(directory, named)
+    return store.path_for(directory / identity.file.stem, default_name(identity.name))
+
+
+@dataclass
+class Case:
+    """One test's run."""
+
+    identity: Identity
+    settings: Settings
+    phrases: tuple[Phrase, ...]
+    path: Path
+    named: bool = False
+    """The path was given by the marker, so that several tests may share it."""
+    fatal: str = ""
+    """Why the test can't run at all."""
+    _stack: ExitStack = field(default_factory=ExitStack)
+    _session: Session | None = None
+
+    @property
+    def mode(self) -> Mode:
+        """The mode in force: `once` records only where there is no cassette."""
+        if self.settings.mode is not Mode.ONCE:
+            return self.settings.mode
+        return Mode.REPLAY if self.path.exists() else Mode.RECORD
+
+    def open(self) -> AgentRun:
+        """Begin the run. What is wrong with the cassette is kept for `fatal`; nothing leaves all the same."""
+        mode = self.mode
+        counter = self._counter()
+        document = self._document(counter) if mode is Mode.REPLAY and not self.fatal else Document(Recording())
+        if mode is Mode.RECORD and not self.fatal:
+            try:
+                self._stack.enter_context(store.writing(self.path, self.identity.nodeid))
+            except CassetteError as error:
+                self.fatal = str(error)
+        plan = Plan(
+            mode=Mode.REPLAY if self.fatal else mode,
+            test=self.identity.nodeid,
+            counter=counter,
+            document=document,
+            masks=Masks(self.settings.volatile),
+            strict=self.settings.drift is DriftPolicy.STRICT,
+            allow_hosts=self.settings.allow_hosts,
+        )
+        self._session = self._stack.enter_context(Session(plan))
+        return AgentRun(self._session)
+
+    def _counter(self) -> Counter:
+        try:
+            return counters.counter(self.settings.counter)
+        except CounterError as error:
+            self.fatal = str(error)
+            return counters.counter()
+
+    def _document(self, counter: Counter) -> Document:
+        try:
+            if not self.path.exists():
+                self.fatal = self._missing()
+                return Document(Recording())
+            document = store.load(self.path)
+            counters.check_recorded(document.recording.facts.counter, counter)
+        except (CassetteError, CounterError) as error:
+            self.fatal = str(error)
+            return Document(Recording())
+        recorded_by = document.recording.facts.test
+        if not self.named and recorded_by and _short(recorded_by) != _short(self.identity.nodeid):
+            self.fatal = (
+                f"cassette of another test: {self.path} was recorded by {recorded_by}.\n"
+                f"Rename it back, or record this test: {self.record_command}"
+            )
+        return document
+
+    @property
+    def record_command(self) -> str:
+        """What records this test."""
+        return f"pytest {shlex.quote(self.identity.nodeid)} --latency-mode=record"
+
+    def _missing(self) -> str:
+        rejected = self.path.with_name(f"{self.path.name}.rejected")
+        kept = f"\nA recording that was rejected is at {rejected}; its test failed." if rejected.exists() else ""
+        return (
+            f"no cassette to replay: {self.path} doesn't exist.\n"
+            f"Record it once, with a key; that calls the model for real:\n\n    {self.record_command}\n{kept}"
+        ).rstrip()
+
+    def close(self) -> None:
+        """End the run without a verdict. Harmless when it has ended."""
+        self._stack.close()
+
+    def finish(self, *, passed: bool) -> Outcome:
+        """End the run and judge it. A recording is kept when the body passed and nothing is wrong with the run."""
+        session = self._session
+        if session is None or self.fatal:
+            self.close()
+            return Outcome(self.fatal)
+        session.detach()
+        try:
+            return self._judged(session, passed=passed)
+        finally:
+            self.close()
+
+    def _judged(self, session: Session, *, passed: bool) -> Outcome:
+        told = session.told()
+        problems = session.problems()
+        judgements = tuple(judge(phrase, told.run, Figures()) for phrase in self.phrases)
+        broken = failure.message(judgements, told.run, strict=self.settings.strict_growth)
+        message = "\n\n".join(problems) or broken
+        kept = self._keep(session, trustworthy=not problems, passed=passed and not message)
+        word = {Mode.REPLAY: "replayed", Mode.RECORD: "recorded", Mode.LIVE: "live"}[session.plan.mode]
+        return Outcome(
+            failure="\n".join(filter(None, [message, kept])) if message or kept.startswith("not recorded") else "",
+            sections=tuple(failure.sections(told.run, judgements)) if told.run.lanes else (),
+            entry=summary.entry(self.identity.nodeid, word, told.run, judgements),
+            run=told.run,
+            judgements=judgements,
+        )
+
+    def _keep(self, session: Session, *, trustworthy: bool, passed: bool) -> str:
+        """Write the cassette, or the rejected one beside it; says what a reader of a failure must know of it."""
+        if session.plan.mode is not Mode.RECORD or not session.recorder.observed_calls:
+            return ""
+        document = session.document()
+        refused = vet(document, session.learned)
+        if refused:
+            return f"not recorded: {refused}"
+        if trustworthy and passed:
+            store.save(self.path, document)
+            return ""
+        rejected = store.reject(self.path, document)
+        return (
+            f"the recording was not kept: it is at {rejected}, and the cassette is as it was. "
+            f"If it is right and only a budget is not, rename it to {self.path.name} and mend the budget."
+        )
+
+
+def _short(nodeid: str) -> str:
+    """A node id without the folders, which depend on where pytest was started."""
+    file, _, rest = nodeid.partition("::")
+    return f"{Path(file).name}::{rest}"
+
+
+def shared_paths(cases: Sequence[Case]) -> str:
+    """Say which two tests would record into one cassette; empty when none would."""
+    seen: dict[Path, Case] = {}
+    for case in cases:
+        other = seen.setdefault(case.path, case)
+        if other is not case and Mode.RECORD in {case.mode, other.mode}:
+            return (
+                f"two tests would record the cassette {case.path}: {other.identity.nodeid} and "
+                f"{case.identity.nodeid}. Give one of them a name of its own: "
+                "@pytest.mark.agent_latency(cassette='...')"
+            )
+    return ""

@@ -1,0 +1,244 @@
+"""The pytest plugin: options, markers, the fixture, hooks; each one call into a room below.
+
+Imports nothing but pytest and the settings: a session without a marked test pays for no more.
+"""
+
+from collections.abc import Generator, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from pytest_agentlatency import settings as settings_
+from pytest_agentlatency.settings import DriftPolicy, Settings, SettingsError
+
+if TYPE_CHECKING:
+    from pytest_agentlatency.agent_run import AgentRun
+    from pytest_agentlatency.case import Case, Identity, Outcome
+
+_SETTINGS = pytest.StashKey[Settings]()
+_CASE = pytest.StashKey["Case"]()
+_OUTCOME = pytest.StashKey["Outcome"]()
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add the flags and ini values."""
+    group = parser.getgroup("latency", "latency of LLM agents")
+    group.addoption(
+        settings_.OPTIONS["mode"],
+        dest="agentlatency_mode",
+        metavar="MODE",
+        help="replay (default: offline, from the cassette), record (call the model, replace the cassette when the test "
+        "passes), once (record only where there is no cassette), live (call the model, write nothing)",
+    )
+    group.addoption(
+        settings_.OPTIONS["drift"],
+        dest="agentlatency_drift",
+        metavar="POLICY",
+        help=f"what a changed request does: {' or '.join(DriftPolicy)} (default: retime)",
+    )
+    group.addoption(
+        settings_.OPTIONS["allow_live"],
+        dest="agentlatency_allow_live",
+        action="store_true",
+        help="allow record, once and live although CI is set",
+    )
+    parser.addini(settings_.INI["mode"], "default of --latency-mode")
+    parser.addini(settings_.INI["drift"], "default of --latency-drift")
+    parser.addini(settings_.INI["counter"], "token counter: chars, tiktoken, claude, or another package's")
+    parser.addini(settings_.INI["volatile"], "regular expressions of spans that matching ignores", type="linelist")
+    parser.addini(settings_.INI["allow_hosts"], "hosts that a replay may connect to", type="args")
+    parser.addini(settings_.INI["strict_growth"], "an inconclusive budget fails", type="bool", default=False)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Register the markers, check the settings."""
+    config.addinivalue_line(
+        "markers",
+        "agent_latency(cassette=..., mode=..., drift=...): record this test's model calls once, replay them ever after",
+    )
+    config.addinivalue_line("markers", "latency_budget(*phrases): what the run must keep, as phrases")
+    try:
+        config.stash[_SETTINGS] = settings_.from_sources(
+            {name: getattr(config.option, f"agentlatency_{name}", None) for name in settings_.OPTIONS},
+            {name: config.getini(ini) for name, ini in settings_.INI.items()},
+        )
+    except SettingsError as error:
+        raise pytest.UsageError(str(error)) from None
+    if not hasattr(config, "workerinput"):
+        config.pluginmanager.register(_Summary(), "agentlatency-summary")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Give each marked test its case. UsageError, naming the test and the marker, for a marker that can't be used."""
+    marked = [item for item in items if _is_marked(item)]
+    if not marked:
+        return
+    from pytest_agentlatency import case as cases  # noqa: PLC0415  # only suites with marked tests pay for it
+    from pytest_agentlatency.cassette.errors import CassetteError  # noqa: PLC0415
+
+    for item in marked:
+        try:
+            item.stash[_CASE] = _case(item, config.stash[_SETTINGS])
+        except (ValueError, SettingsError, CassetteError) as error:
+            msg = f"{item.nodeid}: {error}"
+            raise pytest.UsageError(msg) from None
+        # First of the function's own fixtures, so that calls made in the others belong to the run.
+        names: list[str] = item.fixturenames  # type: ignore[attr-defined]  # every item that takes fixtures has it
+        if "agent_run" in names:
+            names.remove("agent_run")
+        names.insert(0, "agent_run")
+    shared = cases.shared_paths([item.stash[_CASE] for item in marked])
+    if shared:
+        raise pytest.UsageError(shared)
+
+
+def _is_marked(item: pytest.Item) -> bool:
+    if item.get_closest_marker("agent_latency") is not None:
+        return True
+    if item.get_closest_marker("latency_budget") is not None:
+        msg = (
+            f"{item.nodeid}: a latency_budget needs a run to judge. "
+            "Add @pytest.mark.agent_latency to the test, its class or its module."
+        )
+        raise pytest.UsageError(msg)
+    return False
+
+
+def _case(item: pytest.Item, session: Settings) -> "Case":
+    from pytest_agentlatency import case as cases  # noqa: PLC0415
+
+    marker = item.get_closest_marker("agent_latency")
+    asked = settings_.marker(marker.args, marker.kwargs) if marker else settings_.Marker()
+    identity = _identity(item)
+    return cases.Case(
+        identity,
+        settings_.for_test(session, asked),
+        tuple(_phrases(item)),
+        cases.cassette_path(identity, asked.cassette),
+        named=asked.cassette is not None,
+    )
+
+
+def _identity(item: pytest.Item) -> "Identity":
+    from pytest_agentlatency import case as cases  # noqa: PLC0415
+
+    owner = item.getparent(pytest.Class)
+    return cases.Identity(item.nodeid, f"{owner.name}.{item.name}" if owner else item.name, Path(item.path))
+
+
+def _phrases(item: pytest.Item) -> Iterator[Any]:
+    """The budgets of a test, those of its module and class first."""
+    from pytest_agentlatency.budgets.phrase import parse  # noqa: PLC0415
+
+    for marker in reversed(list(item.iter_markers("latency_budget"))):
+        if marker.kwargs or not marker.args:
+            found = f"{next(iter(marker.kwargs))}=..." if marker.kwargs else "none"
+            msg = f"latency_budget takes phrases, as strings; found {found}. For example: 'turns at most 8'"
+            raise SettingsError(msg)
+        for text in marker.args:
+            if not isinstance(text, str):
+                msg = f"latency_budget takes phrases, as strings; found {text!r}. For example: 'turns at most 8'"
+                raise SettingsError(msg)
+            yield parse(text)
+
+
+@pytest.fixture
+def agent_run(request: pytest.FixtureRequest) -> Iterator["AgentRun"]:
+    """The run of a test marked with `agent_latency`: figures, `tool(...)`, `pause(...)`."""
+    case = request.node.stash.get(_CASE, None)
+    if case is None:
+        msg = f"{request.node.nodeid} asks for agent_run, but is not marked: add @pytest.mark.agent_latency"
+        raise pytest.UsageError(msg)
+    try:
+        yield case.open()
+    finally:
+        case.close()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Generator[None, Any, Any]:
+    """Judge a marked test's run after its body; its own failure is never masked."""
+    case = item.stash.get(_CASE, None)
+    if case is None:
+        return (yield)
+    if case.fatal:
+        pytest.fail(case.fatal, pytrace=False)
+    try:
+        result = yield
+    except BaseException as error:
+        outcome = _finish(item, case, passed=False)
+        if outcome.failure and _is_ours(error):
+            pytest.fail(outcome.failure, pytrace=False)
+        if outcome.failure:
+            item.add_report_section("call", "latency", outcome.failure)
+        raise
+    outcome = _finish(item, case, passed=True)
+    if outcome.failure:
+        pytest.fail(outcome.failure, pytrace=False)
+    return result
+
+
+def _is_ours(error: BaseException) -> bool:
+    """Whether a test failed because the run was stopped, alone or among the failures of a task group."""
+    from pytest_agentlatency.capture.traffic import RunFailedError  # noqa: PLC0415
+
+    if isinstance(error, BaseExceptionGroup):
+        return any(map(_is_ours, error.exceptions))
+    return isinstance(error, RunFailedError)
+
+
+def _finish(item: pytest.Item, case: "Case", *, passed: bool) -> "Outcome":
+    outcome = case.finish(passed=passed)
+    item.stash[_OUTCOME] = outcome
+    for title, text in outcome.sections:
+        item.add_report_section("call", title, text)
+    if outcome.run is not None:
+        item.user_properties.extend(_properties(outcome))
+    return outcome
+
+
+def _properties(outcome: "Outcome") -> Iterator[tuple[str, object]]:
+    """Flat numbers for JUnit's file."""
+    run = outcome.run
+    if run is None or not run.lanes:
+        return
+    yield "agentlatency_turns", len(run.all_turns)
+    if run.duration is not None:
+        yield "agentlatency_duration_ms", round(run.duration / 1e6, 3)
+        for phase, time in run.phases.items():
+            yield f"agentlatency_{phase}_ms", round(time / 1e6, 3)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Put the run's entry on the report: it crosses from an xdist worker by itself."""
+    report = yield
+    outcome = item.stash.get(_OUTCOME, None)
+    if report.when == "call" and outcome is not None and outcome.entry is not None:
+        report.agentlatency = outcome.entry.to_json()  # type: ignore[attr-defined]
+    return report
+
+
+class _Summary:
+    """The block at the end of a session; in the process that prints."""
+
+    def __init__(self) -> None:
+        self._entries: dict[str, dict[str, object]] = {}
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Collect; of a test that was run again, the last run counts."""
+        entry = getattr(report, "agentlatency", None)
+        if entry is not None:
+            self._entries[report.nodeid] = entry
+
+    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
+        """Print a few lines, when there was a run."""
+        if not self._entries:
+            return
+        from pytest_agentlatency.report import summary  # noqa: PLC0415
+
+        entries = [summary.Entry.from_json(each) for each in self._entries.values()]
+        terminalreporter.section("agent latency")
+        for line in summary.lines(entries, terminalreporter.config.get_verbosity()):
+            terminalreporter.write_line(line)

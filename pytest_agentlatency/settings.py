@@ -1,0 +1,167 @@
+"""Options, ini values, environment and marker arguments as one frozen value, each bad one refused with its source.
+
+Owns names, defaults and precedence: command line, then marker, then ini, then default. Knows no test framework: values
+come in as plain mappings.
+"""
+
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import TypeVar
+
+from pytest_agentlatency.model.mode import Mode
+
+Kind = TypeVar("Kind", bound=StrEnum)
+
+
+class SettingsError(Exception):
+    """A value that can't be used: what it is, where it was set, what is allowed."""
+
+
+class DriftPolicy(StrEnum):
+    """What a drifted call does to its test."""
+
+    RETIME = "retime"
+    """It is played on, its tokens judged as they are now, its times projected."""
+    STRICT = "strict"
+    """It fails the test."""
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """Everything that can be set, resolved."""
+
+    mode: Mode = Mode.REPLAY
+    mode_source: str = "default"
+    drift: DriftPolicy = DriftPolicy.RETIME
+    counter: str = "chars"
+    volatile: tuple[str, ...] = ()
+    """Regular expressions of spans that matching ignores."""
+    allow_hosts: tuple[str, ...] = ()
+    """Hosts that a replay may connect to."""
+    strict_growth: bool = False
+    """An inconclusive budget fails."""
+    allow_live: bool = False
+    """Recording is allowed under CI."""
+    ci: bool = False
+
+
+OPTIONS = {"mode": "--latency-mode", "drift": "--latency-drift", "allow_live": "--latency-allow-live"}
+INI = {
+    "mode": "latency_mode",
+    "drift": "latency_drift",
+    "counter": "latency_counter",
+    "volatile": "latency_volatile",
+    "allow_hosts": "latency_allow_hosts",
+    "strict_growth": "latency_strict_growth",
+}
+"""Field of Settings -> ini name."""
+MARKER = ("cassette", "mode", "drift")
+"""Keyword arguments of the marker `agent_latency`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Marker:
+    """The arguments of one `agent_latency` marker."""
+
+    cassette: str | None = None
+    mode: Mode | None = None
+    drift: DriftPolicy | None = None
+
+
+def from_sources(
+    options: Mapping[str, object], ini: Mapping[str, object], environment: Mapping[str, str] | None = None
+) -> Settings:
+    """Settings of a session, before any marker. SettingsError on a bad value, naming its source.
+
+    `options` by field name, None for what wasn't given; `ini` by field name, empty for what isn't there.
+    """
+    env = os.environ if environment is None else environment
+    found = Settings(
+        mode=_choice(Mode, ini.get("mode"), f"ini value {INI['mode']}") or Mode.REPLAY,
+        mode_source=f"ini value {INI['mode']}" if ini.get("mode") else "default",
+        drift=_choice(DriftPolicy, ini.get("drift"), f"ini value {INI['drift']}") or DriftPolicy.RETIME,
+        counter=str(ini.get("counter") or "chars"),
+        volatile=_patterns(ini.get("volatile")),
+        allow_hosts=_words(ini.get("allow_hosts")),
+        strict_growth=bool(ini.get("strict_growth")),
+        allow_live=bool(options.get("allow_live")),
+        ci=env.get("CI", "").lower() not in {"", "0", "false", "no"},
+    )
+    mode = _choice(Mode, options.get("mode"), OPTIONS["mode"])
+    drift = _choice(DriftPolicy, options.get("drift"), OPTIONS["drift"])
+    found = replace(found, drift=drift or found.drift)
+    found = replace(found, mode=mode, mode_source=OPTIONS["mode"]) if mode else found
+    return _allowed(found)
+
+
+def for_test(session: Settings, marker: Marker) -> Settings:
+    """Settings of one test: the marker's word counts unless the command line said otherwise."""
+    found = session
+    if marker.mode is not None and session.mode_source != OPTIONS["mode"]:
+        found = replace(found, mode=marker.mode, mode_source="marker agent_latency")
+    if marker.drift is not None:
+        found = replace(found, drift=marker.drift)
+    return _allowed(found)
+
+
+def _allowed(settings: Settings) -> Settings:
+    """Recording by accident in CI costs money and replaces what was reviewed."""
+    if settings.ci and settings.mode in {Mode.RECORD, Mode.ONCE, Mode.LIVE} and not settings.allow_live:
+        msg = (
+            f"mode {settings.mode.value!r} (from {settings.mode_source}) is refused because CI is set: it calls the "
+            "model for real. Record locally and commit the cassette, or pass --latency-allow-live."
+        )
+        raise SettingsError(msg)
+    return settings
+
+
+def marker(args: tuple[object, ...], kwargs: Mapping[str, object]) -> Marker:
+    """The arguments of an `agent_latency` marker. SettingsError on one that it doesn't take."""
+    if args:
+        msg = f"agent_latency takes no positional argument, got {args[0]!r}: allowed are {_named(MARKER)}"
+        raise SettingsError(msg)
+    unknown = [name for name in kwargs if name not in MARKER]
+    if unknown:
+        msg = f"agent_latency doesn't take {unknown[0]!r}: allowed are {_named(MARKER)}"
+        raise SettingsError(msg)
+    cassette = kwargs.get("cassette")
+    if cassette is not None and not isinstance(cassette, str | os.PathLike):
+        msg = f"agent_latency(cassette=...) takes a file name, got {cassette!r}"
+        raise SettingsError(msg)
+    return Marker(
+        cassette=None if cassette is None else os.fspath(cassette),
+        mode=_choice(Mode, kwargs.get("mode"), "agent_latency(mode=...)"),
+        drift=_choice(DriftPolicy, kwargs.get("drift"), "agent_latency(drift=...)"),
+    )
+
+
+def _named(names: tuple[str, ...]) -> str:
+    return ", ".join(f"{name}=..." for name in names)
+
+
+def _choice(kind: type[Kind], value: object, source: str) -> Kind | None:
+    if value is None or value == "":
+        return None
+    try:
+        return kind(str(value))
+    except ValueError:
+        msg = f"{source} is {value!r}: allowed are {', '.join(repr(each.value) for each in kind)}"
+        raise SettingsError(msg) from None
+
+
+def _words(value: object) -> tuple[str, ...]:
+    return tuple(str(each) for each in value) if isinstance(value, list | tuple) else tuple(str(value or "").split())
+
+
+def _patterns(value: object) -> tuple[str, ...]:
+    found = tuple(str(each) for each in value if str(each).strip()) if isinstance(value, list | tuple) else ()
+    for pattern in found:
+        try:
+            re.compile(pattern)
+        except re.error as error:
+            msg = f"ini value {INI['volatile']} holds {pattern!r}, which is no regular expression: {error}"
+            raise SettingsError(msg) from None
+    return found
