@@ -10,8 +10,9 @@ from dataclasses import replace
 from itertools import accumulate
 
 from pytest_agentlatency.analysis.growth import Growth, Law, classify, satisfies
+from pytest_agentlatency.analysis.prefix import Stability
 from pytest_agentlatency.budgets.evidence import bound_overrun, growth_overrun, prefix_overrun, unmeasured
-from pytest_agentlatency.budgets.figure import Break, Figure, Figures, Unit, missing
+from pytest_agentlatency.budgets.figure import Figure, Figures, Unit, missing
 from pytest_agentlatency.budgets.phrase import Bound, Comparison, GrowthBound, Phrase, Reach, StablePrefix
 from pytest_agentlatency.budgets.subjects import SERIES, Question, Subject, registry
 from pytest_agentlatency.budgets.verdict import Judgement, Point, Ruling
@@ -186,11 +187,14 @@ def _growth_ruling(bound: GrowthBound, growth: Growth, *, uncertain: bool) -> Ru
 
 def _judge_prefix(phrase: StablePrefix, run: Run, figures: Figures) -> Judgement:
     judgement = Judgement(phrase, Ruling.NOT_MEASURED, "stable", reason="the requests' prefixes were not compared")
-    if figures.breaks is None:
+    if figures.stability is None:
         return replace(judgement, overrun=unmeasured(judgement))
-    breaks = figures.breaks(run)
-    unexpected: list[Break] = [each for each in breaks if each.turn not in phrase.except_turns]
-    if not unexpected:
-        return replace(judgement, ruling=Ruling.KEPT, reason=shortfall(run))
-    overrun = prefix_overrun(unexpected, run, figures)
-    return replace(judgement, ruling=Ruling.BROKEN, reason="", overrun=overrun)
+    found = figures.stability(run, phrase.except_turns)
+    if found.stable:
+        return replace(judgement, ruling=Ruling.KEPT, reason="; ".join(filter(None, [_excused(found), shortfall(run)])))
+    return replace(judgement, ruling=Ruling.BROKEN, reason="", overrun=prefix_overrun(found.breaks, run, figures))
+
+
+def _excused(found: Stability) -> str:
+    breaks = ", ".join(f"turn {each.turn} ({each.reason})" for each in found.excused)
+    return f"allowed to break: {breaks}" if breaks else ""

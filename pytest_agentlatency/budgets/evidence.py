@@ -5,8 +5,9 @@ Owns the words. Refuses to judge.
 
 from collections.abc import Iterator, Sequence
 
+from pytest_agentlatency.analysis.breaks import Break
 from pytest_agentlatency.analysis.growth import Growth
-from pytest_agentlatency.budgets.figure import Break, Figure, Figures
+from pytest_agentlatency.budgets.figure import Figure, Figures
 from pytest_agentlatency.budgets.phrase import Bound, Comparison, GrowthBound, Reach, StablePrefix
 from pytest_agentlatency.budgets.steps import follows_context, next_step
 from pytest_agentlatency.budgets.subjects import SERIES, registry
@@ -136,7 +137,7 @@ def prefix_overrun(breaks: Sequence[Break], run: Run, figures: Figures) -> Overr
 def _breaks(breaks: Sequence[Break]) -> Iterator[str]:
     for each in breaks[:_LINES]:
         place = f" at {each.path}" if each.path else ""
-        cost = "" if each.reread is None else f", {each.reread:,} tokens to prefill again"
-        snippet = f": {each.snippet!r}" if each.snippet else ""
-        yield f"turn {each.turn}: {each.reason}{place}{cost}{snippet}"
+        detail = f", {each.detail}" if each.detail else ""
+        yield f"turn {each.turn}: {each.reason}{place}{detail}: {each.lost:,} tokens to read again"
+        yield f"  {each.before!r} became {each.after!r}"
     yield from _more(len(breaks))

@@ -3,10 +3,12 @@
 Owns no formula: a figure is measured by `subjects`, judged by `budget`.
 """
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
 from enum import StrEnum
 
+from pytest_agentlatency.analysis.kvcache import KvSpec
+from pytest_agentlatency.analysis.prefix import Stability
 from pytest_agentlatency.model import units
 from pytest_agentlatency.model.provenance import Provenance
 from pytest_agentlatency.model.run import Run, Turn
@@ -76,20 +78,6 @@ def missing(unit: Unit, reason: str) -> Figure:
 
 
 @dataclass(frozen=True, slots=True)
-class Break:
-    """One turn whose request doesn't extend the previous one."""
-
-    turn: int
-    reason: str
-    """`system_changed`, `tools_changed`, ...: the providers' own words."""
-    path: str = ""
-    """Where: `system[0].text`."""
-    snippet: str = ""
-    reread: int | None = None
-    """Tokens that must be prefilled again."""
-
-
-@dataclass(frozen=True, slots=True)
 class ToolResult:
     """One tool result, at the turn whose request brings it."""
 
@@ -105,8 +93,8 @@ class Figures:
 
     cuts: Callable[[Run], Sequence[int]] | None = None
     """Turns of the main lane whose request is no extension of the previous one: a drop there is a compaction."""
-    breaks: Callable[[Run], Sequence[Break]] | None = None
-    """Prefix breaks of the main lane."""
+    stability: Callable[[Run, Collection[int]], Stability] | None = None
+    """Prefix breaks of the main lane, given the turns that may break."""
     results: Callable[[Run], Sequence[ToolResult]] | None = None
     """Every tool result of the main lane, once, at the turn that brought it."""
     held: Callable[[Run, Turn, str], Figure] | None = None
@@ -115,7 +103,7 @@ class Figures:
     """Names of tools that were offered and never called."""
     reread: Callable[[Run, Turn | None], Figure] | None = None
     """Tokens that were sent again after their first turn, for one turn or the run."""
-    kv_bytes: Callable[[Run, Turn], Figure] | None = None
-    """Bytes of KV cache at a turn."""
+    kv_specs: Mapping[str, KvSpec] = field(default_factory=dict)
+    """What decides the KV-cache memory of models whose configuration the user gives, by model name."""
     interval: Callable[[Run, Turn | None, str], tuple[float, float] | None] | None = None
     """Interval of a projected figure, by subject name; None when no model gives one."""

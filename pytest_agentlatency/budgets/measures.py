@@ -6,6 +6,7 @@ Owns where each figure comes from and why it may be missing. Refuses to judge.
 from collections.abc import Callable, Iterable
 from itertools import pairwise
 
+from pytest_agentlatency.analysis.kvcache import NoSpec, known, kv_bytes
 from pytest_agentlatency.budgets.figure import Figure, Unit, missing
 from pytest_agentlatency.budgets.subjects import Measure, Question, Subject
 from pytest_agentlatency.model import units
@@ -223,8 +224,18 @@ def _reread(question: Question) -> Figure:
 
 
 def _kv_bytes(question: Question) -> Figure:
-    ask = question.figures.kv_bytes
-    return ask(question.run, _one(question)) if ask else missing(Unit.BYTES, "the model's configuration is not known")
+    """Cache of the turn's context and output, by the model's published or given configuration."""
+    turn = _one(question)
+    call, tokens = turn.call, _sum([turn], _held_by_cache)
+    spec = question.figures.kv_specs.get(call.model) or known(call.model)
+    if isinstance(spec, NoSpec) or tokens.value is None:
+        return missing(Unit.BYTES, spec.reason if isinstance(spec, NoSpec) else tokens.reason)
+    return Figure(kv_bytes(spec, round(tokens.value)), Unit.BYTES, Provenance.ESTIMATED)
+
+
+def _held_by_cache(call: Call) -> float | None:
+    context, output = _context_of(call), call.usage.output
+    return None if context is None or output is None else context + output
 
 
 def _request_bytes(question: Question) -> Figure:

@@ -43,7 +43,7 @@ def _reuse(run: Run, figures: Figures) -> str:
     read = sum(usage.cache_read for usage in later)
     if not context or read >= _CACHED * context:
         return ""
-    first = next(iter(figures.breaks(run)), None) if figures.breaks else None
+    first = next(iter(figures.stability(run, ()).breaks), None) if figures.stability else None
     where = f"; it first broke at turn {first.turn} ({first.reason})" if first else ""
     share = units.share(read / context)
     return f"reuse the prefix: {share} of the input after turn 1 came from a cache{where}"

@@ -4,14 +4,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pytest_agentlatency.analysis.breaks import Break, Reason
+from pytest_agentlatency.analysis.prefix import TurnPrefix, stable
 from pytest_agentlatency.budgets.budget import judge
-from pytest_agentlatency.budgets.figure import Break, Figure, Figures, Unit
+from pytest_agentlatency.budgets.figure import Figure, Figures, Unit
 from pytest_agentlatency.budgets.phrase import Bound, Comparison, Limit, parse
 from pytest_agentlatency.budgets.subjects import registry
 from pytest_agentlatency.budgets.suggest import _examples
 from pytest_agentlatency.budgets.verdict import HEADLINE, Judgement, Ruling
 from pytest_agentlatency.model.provenance import Provenance
 from pytest_agentlatency.model.run import Run
+from pytest_agentlatency.model.usage import Tokens
 from tests.support.plain_runs import MS, grown, laid_out, run_of, turn, usage
 from tests.support.run_strategies import a_few, runs
 
@@ -243,9 +246,13 @@ def test_growth_of_a_series_nobody_measured_fails():
 # --- prefix
 
 
-BREAKS = Figures(
-    breaks=lambda _: [Break(3, "system_changed", "system[0].text", "today is", 2000), Break(5, "tools_changed")]
-)
+def _break(turn: int, reason: Reason) -> TurnPrefix:
+    found = Break(turn, reason, "system[0]", 12, "today is Monday", "today is Tuesday", "text differs", Tokens(2000), 0)
+    return TurnPrefix(turn, Tokens(10), Tokens(2010), found)
+
+
+PREFIXES = [_break(3, Reason.SYSTEM_CHANGED), _break(5, Reason.TOOLS_CHANGED)]
+BREAKS = Figures(stability=lambda _, except_turns: stable(PREFIXES, except_turns))
 
 
 def test_a_broken_prefix_names_turn_and_reason():
@@ -253,10 +260,16 @@ def test_a_broken_prefix_names_turn_and_reason():
     assert judgement.ruling is Ruling.BROKEN
     assert judgement.overrun is not None
     assert judgement.overrun.headline == "2 prefix breaks, first at turn 3: system_changed"
+    assert judgement.overrun.evidence[:2] == (
+        "turn 3: system_changed at system[0], text differs: 2,000 tokens to read again",
+        "  'today is Monday' became 'today is Tuesday'",
+    )
 
 
 def test_expected_breaks_are_left_out():
-    assert verdict("prefix stable except turns 3, 5", figures=BREAKS).ruling is Ruling.KEPT
+    judgement = verdict("prefix stable except turns 3, 5", figures=BREAKS)
+    assert judgement.ruling is Ruling.KEPT
+    assert judgement.reason == "allowed to break: turn 3 (system_changed), turn 5 (tools_changed)"
     judgement = verdict("prefix stable except turns 3", figures=BREAKS)
     assert judgement.overrun is not None
     assert judgement.overrun.headline == "1 prefix break, first at turn 5: tools_changed"

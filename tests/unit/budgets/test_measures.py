@@ -1,5 +1,6 @@
 import pytest
 
+from pytest_agentlatency.analysis.kvcache import KvSpec
 from pytest_agentlatency.budgets.figure import Figure, Figures, ToolResult, Unit
 from pytest_agentlatency.budgets.subjects import Question, registry
 from pytest_agentlatency.model.provenance import Provenance
@@ -158,14 +159,23 @@ def test_other_analyses_are_asked():
     figures = Figures(
         unused_tools=lambda _: ["map", "mail"],
         reread=lambda _run, turn: Figure(7 if turn else 70, Unit.TOKENS),
-        kv_bytes=lambda _run, turn: Figure(131_072.0 * (turn.call.usage.context or 0), Unit.BYTES),
     )
     run = grown(8000)
     assert ask("unused tools", run, figures=figures).value == 2
     assert ask("unused tools", run, figures=figures).detail == "map, mail"
     assert ask("re-read cost", run, figures=figures).value == 70
     assert ask("re-read cost", run, 1, figures=figures).value == 7
-    assert ask("kv cache", run, 1, figures=figures).value == 131_072 * 8000
+
+
+def test_kv_cache_of_published_given_and_closed_models():
+    # Llama 3.1 8B in bf16: 2 * 32 layers * 8 heads * 128 * 2 bytes = 128 KiB a token
+    llama = run_of(turn(1, used=usage(8000, output=192), model="meta-llama/Llama-3.1-8B-Instruct"))
+    closed = run_of(turn(1, used=usage(8000, output=192), model="claude-sonnet-4"))
+    given = Figures(kv_specs={"claude-sonnet-4": KvSpec(layer_elements=10, full_layers=3)})
+    assert ask("kv cache", llama, 1).value == 131_072 * 8192
+    assert ask("kv cache", llama, 1).provenance is Provenance.ESTIMATED
+    assert "closed model" in ask("kv cache", closed, 1).reason
+    assert ask("kv cache", closed, 1, figures=given).value == 2 * 10 * 3 * 8192
 
 
 def test_request_bytes():

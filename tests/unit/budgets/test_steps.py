@@ -1,8 +1,11 @@
 import pytest
 
-from pytest_agentlatency.budgets.figure import Break, Figures, ToolResult
+from pytest_agentlatency.analysis.breaks import Break, Reason
+from pytest_agentlatency.analysis.prefix import Stability
+from pytest_agentlatency.budgets.figure import Figures, ToolResult
 from pytest_agentlatency.budgets.steps import next_step
 from pytest_agentlatency.model.run import Run
+from pytest_agentlatency.model.usage import Tokens
 from tests.support.plain_runs import grown, laid_out, run_of, turn, usage
 
 CACHED = run_of(*(turn(t, used=usage(5000, cached=4900 if t > 1 else 0), at=1000 * t) for t in (1, 2, 3)))
@@ -15,7 +18,8 @@ def test_a_grown_context_is_shrunk_first():
 
 
 def test_a_context_that_stays_the_same_is_read_from_a_cache():
-    breaks = Figures(breaks=lambda _: [Break(2, "tools_changed")])
+    found = Break(2, Reason.TOOLS_CHANGED, "tools[0]", 0, "a", "b", "", Tokens(9), 0)
+    breaks = Figures(stability=lambda _run, _except: Stability((found,), ()))
     assert next_step("ttft", FLAT, Figures()) == "reuse the prefix: 0.0% of the input after turn 1 came from a cache"
     assert next_step("ttft", FLAT, breaks).endswith("it first broke at turn 2 (tools_changed)")
 
