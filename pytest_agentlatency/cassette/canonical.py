@@ -7,7 +7,7 @@ of this module applies to recorded and live requests alike. Refuses to know lane
 import json
 import re
 from hashlib import blake2b
-from typing import Any
+from typing import Any, cast
 
 from pytest_agentlatency.cassette.headers import clean_url
 from pytest_agentlatency.cassette.masks import Masks
@@ -39,7 +39,7 @@ def parsed(body: bytes) -> Any:
         value = json.loads(body)
     except (ValueError, RecursionError):
         return None
-    return value if isinstance(value, dict | list) else None
+    return cast("Any", value) if isinstance(value, dict | list) else None
 
 
 def _key(request: Request, body: bytes) -> Key:

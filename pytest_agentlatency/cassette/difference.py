@@ -6,13 +6,15 @@ what a difference costs, and shows nothing that `hide` takes for a secret.
 
 import json
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from operator import eq as equal
 from typing import Any, cast
 
+from pytest_agentlatency.cassette.canonical import parsed
 from pytest_agentlatency.cassette.secrets import hidden
 from pytest_agentlatency.model.run import Difference
+from pytest_agentlatency.wire.jsonedge import mapping, sequence
 
 SNIPPET = 60
 """Characters of a snippet."""
@@ -35,7 +37,7 @@ def difference(recorded: bytes, live: bytes, hide: Hide = hidden) -> Difference 
     """First structural difference of two bodies; None when they are equal as JSON, whatever their key order."""
     if recorded == live:
         return None
-    one, other = _parsed(recorded), _parsed(live)
+    one, other = parsed(recorded), parsed(live)
     if one is None or other is None:
         return _bytes(recorded, live, hide)
     # Python calls 1, 1.0 and true equal, and compares ten times as fast as a walk: the walk comes second.
@@ -45,14 +47,6 @@ def difference(recorded: bytes, live: bytes, hide: Hide = hidden) -> Difference 
 def characters(body: bytes) -> int:
     """Size of a body in characters."""
     return len(body.decode("utf-8", "replace"))
-
-
-def _parsed(body: bytes) -> Any:
-    try:
-        value = json.loads(body)
-    except (ValueError, RecursionError):
-        return None
-    return value if isinstance(value, dict | list) else None
 
 
 def _equal_scalars(one: object, other: object) -> bool:
@@ -73,9 +67,9 @@ def _values(one: Any, other: Any, path: str, look: _Look) -> Difference | None:
             return None
         match one:
             case dict():
-                return _first(_entries(one, other), path, look)
+                return _first(_entries(mapping(one), mapping(other)), path, look)
             case list():
-                return _first(_items(one, other), path, look)
+                return _first(_items(sequence(one), sequence(other)), path, look)
             case str():
                 at = _common(one, other)
                 return Difference(path, _window(one, at, look.hide), _window(other, at, look.hide))
@@ -95,7 +89,7 @@ def _entries(one: Mapping[str, Any], other: Mapping[str, Any]) -> Iterable[tuple
     return ((_step(key), one.get(key, _MISSING), other.get(key, _MISSING)) for key in present)
 
 
-def _items(one: list[Any], other: list[Any]) -> Iterable[tuple[str, Any, Any]]:
+def _items(one: Sequence[Any], other: Sequence[Any]) -> Iterable[tuple[str, Any, Any]]:
     for index in range(max(len(one), len(other))):
         yield (
             f"[{index}]",

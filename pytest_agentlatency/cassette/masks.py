@@ -8,7 +8,9 @@ span broke a prefix cache in real life.
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any
+
+from pytest_agentlatency.wire.jsonedge import mapping, sequence
 
 _UUID = r"(?<![0-9A-Fa-f-])[0-9A-Fa-f]{8}-(?:[0-9A-Fa-f]{4}-){3}[0-9A-Fa-f]{12}(?![0-9A-Fa-f-])"
 _CLOCK = r"\d\d:\d\d(?::\d\d(?:[.,]\d{1,9})?)?"
@@ -47,6 +49,12 @@ class Masks:
         # A history repeats in every later request: each of its strings is searched once.
         self._memo: dict[str, tuple[str, tuple[tuple[str, str], ...]]] = {}
 
+    def fresh(self) -> "Masks":
+        """Return the same masks with no text remembered: a suite's masks would keep the prompts of every test."""
+        other = Masks()
+        other._declared = self._declared
+        return other
+
     def text(self, text: str) -> str:
         """Return the text with every volatile span replaced by its kind."""
         return self._masked(text)[0]
@@ -63,9 +71,9 @@ class Masks:
                 masked = self.text(written)
                 return value if masked == written else masked
             case list():
-                return [self.value(each) for each in value]
+                return [self.value(each) for each in sequence(value)]
             case dict():
-                entries = cast("dict[str, Any]", value)
+                entries = mapping(value)
                 return {
                     key: _placed("id") if _is_id(key, each, entries) else self.value(each)
                     for key, each in entries.items()
@@ -83,10 +91,10 @@ class Masks:
             case int() | float():
                 yield from (Span(path, kind, text) for kind, text in self._masked(repr(value))[1])
             case list():
-                for index, each in enumerate(value):
+                for index, each in enumerate(sequence(value)):
                     yield from self.spans(each, f"{path}[{index}]")
             case dict():
-                entries = cast("dict[str, Any]", value)
+                entries = mapping(value)
                 for key, each in entries.items():
                     below = f"{path}.{key}" if path else key
                     yield from (Span(below, "id", each),) if _is_id(key, each, entries) else self.spans(each, below)

@@ -101,7 +101,7 @@ class Matcher:
     """Pairs the live calls of one run with a recording's. Safe to use from several threads."""
 
     def __init__(self, recording: Recording, *, masks: Masks | None = None, strict: bool = False) -> None:
-        self._masks = masks or Masks()
+        self._masks = masks.fresh() if masks else Masks()
         self._strict = strict
         self._slots = [_Slot(call) for call in recorded_calls(recording)]
         test = recording.facts.test

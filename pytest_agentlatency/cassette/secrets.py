@@ -12,12 +12,13 @@ from binascii import a2b_base64
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 from urllib.parse import unquote
 
 from pytest_agentlatency.cassette.headers import is_credential
 from pytest_agentlatency.cassette.secret_rules import RULES
 from pytest_agentlatency.model.recording import Request
+from pytest_agentlatency.wire.jsonedge import sequence
 
 HIDDEN = "•"
 LEARNED = "credential of a request"
@@ -206,27 +207,24 @@ def _json(text: str) -> Any:
 
 
 def _strings(value: Any, path: str = "") -> Iterator[tuple[str, str]]:
-    match value:
-        case str():
-            yield path, value
-        case list() | tuple():
-            for below, _, each in _members(value, path):
-                yield from _strings(each, below)
-        case _:
-            return
+    if isinstance(value, str):
+        yield path, value
+    for below, _, each in _members(value, path):
+        yield from _strings(each, below)
 
 
 def _named(value: Any, path: str = "") -> Iterator[tuple[str, str]]:
     """The keys, each together with its value where the name may make a secret of it."""
-    for below, key, each in _members(value, path) if isinstance(value, list | tuple) else ():
+    for below, key, each in _members(value, path):
         if key:
             yield below, f'{key}="{each}"' if isinstance(each, str) and _TELLING.search(key) else key
         yield from _named(each, below)
 
 
-def _members(value: list[Any] | tuple[Any, ...], path: str) -> Iterator[tuple[str, str, Any]]:
-    """Path, key (empty in an array) and value of each member."""
-    if isinstance(value, list):
-        yield from ((f"{path}[{index}]", "", each) for index, each in enumerate(value))
+def _members(value: Any, path: str) -> Iterator[tuple[str, str, Any]]:
+    """Path, key (empty in an array) and value of each member; nothing of a scalar."""
+    if isinstance(value, tuple):
+        pairs = cast("tuple[tuple[str, Any], ...]", value)
+        yield from ((f"{path}.{key}" if path else key, key, each) for key, each in pairs)
     else:
-        yield from ((f"{path}.{key}" if path else key, key, each) for key, each in value)
+        yield from ((f"{path}[{index}]", "", each) for index, each in enumerate(sequence(value)))
