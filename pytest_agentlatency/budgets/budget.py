@@ -11,7 +11,7 @@ from itertools import accumulate
 
 from pytest_agentlatency.analysis.growth import Growth, Law, classify, satisfies
 from pytest_agentlatency.analysis.prefix import Stability
-from pytest_agentlatency.budgets.evidence import bound_overrun, growth_overrun, prefix_overrun, unmeasured
+from pytest_agentlatency.budgets.evidence import bound_overrun, growth_overrun, no_turn, prefix_overrun, unmeasured
 from pytest_agentlatency.budgets.figure import Figure, Figures, Unit, missing
 from pytest_agentlatency.budgets.phrase import Bound, Comparison, GrowthBound, Phrase, Reach, StablePrefix
 from pytest_agentlatency.budgets.subjects import SERIES, Question, Subject, registry
@@ -62,7 +62,7 @@ def _judge_bound(bound: Bound, run: Run, figures: Figures) -> Judgement:
     if ruling is Ruling.KEPT:
         return judgement
     if ruling is Ruling.NOT_MEASURED:
-        return replace(judgement, overrun=unmeasured(judgement))
+        return replace(judgement, overrun=(no_turn if _beyond(point, run) else unmeasured)(judgement))
     return replace(judgement, overrun=bound_overrun(judgement, bound, run, figures))
 
 
@@ -121,12 +121,17 @@ def _no_turn(run: Run, number: int) -> str:
     return f"no turn {number}: {shortfall(run) or f'the run has {turns}'}"
 
 
+def _beyond(point: Point | None, run: Run) -> bool:
+    """Whether the point is at a turn that the run doesn't have."""
+    return point is not None and point.turn is not None and point.turn > len(run.turns)
+
+
 def _reason(bound: Bound, run: Run, point: Point | None, ruling: Ruling) -> str:
     if point is None:
         return f"nothing {bound.scope}: {shortfall(run) or f'the run has {len(run.turns)} turns'}"
     if ruling is Ruling.NOT_MEASURED:
-        at = f"turn {point.turn}: " if point.turn and not point.figure.reason.startswith("no turn") else ""
-        return at + point.figure.reason
+        place = f"turn {point.turn}: " if point.turn and not _beyond(point, run) else ""
+        return place + point.figure.reason
     if ruling is Ruling.ADVICE:
         return _advice(point.figure)
     return shortfall(run)

@@ -21,10 +21,12 @@ _NAME = 20  # characters of a tool's name in a headline
 
 def unmeasured(judgement: Judgement) -> Overrun:
     """Tell that a budget's figure isn't to be had."""
-    phrase, reason = judgement.phrase, judgement.reason
-    if reason.startswith("no turn"):
-        return Overrun(headline(reason), (f"so there is nothing to judge {phrase.text!r} on",))
-    return Overrun(headline("not measured: ", _name(judgement)), (reason,))
+    return Overrun(headline("not measured: ", _name(judgement)), (judgement.reason,))
+
+
+def no_turn(judgement: Judgement) -> Overrun:
+    """Tell that the run doesn't have the turn that a budget is about."""
+    return Overrun(headline(judgement.reason), (f"so there is nothing to judge {judgement.phrase.text!r} on",))
 
 
 def _name(judgement: Judgement) -> str:

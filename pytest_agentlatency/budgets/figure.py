@@ -103,7 +103,7 @@ class Figures:
     """Names of tools that were offered and never called."""
     reread: Callable[[Run, Turn | None], Figure] | None = None
     """Tokens that were sent again after their first turn, for one turn or the run."""
-    kv_specs: Mapping[str, KvSpec] = field(default_factory=dict)
+    kv_specs: Mapping[str, KvSpec] = field(default_factory=dict[str, KvSpec])
     """What decides the KV-cache memory of models whose configuration the user gives, by model name."""
     interval: Callable[[Run, Turn | None, str], tuple[float, float] | None] | None = None
     """Interval of a projected figure, by subject name; None when no model gives one."""

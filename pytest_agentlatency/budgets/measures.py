@@ -176,7 +176,7 @@ def _largest_step(question: Question) -> Figure:
     pairs = [(a, b) for a, b in pairwise(turns) if question.turn is None or b.number == question.turn.number]
     steps = [(_step(a, b), b) for a, b in pairs]
     if not steps:
-        return missing(Unit.TOKENS, "no turn before it to compare with")
+        return missing(Unit.TOKENS, "there is no turn before to compare with")
     unknown = next((step for step, _ in steps if step.value is None), None)
     return unknown or max((step for step, _ in steps), key=lambda step: step.value or 0)
 

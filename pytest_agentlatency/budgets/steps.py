@@ -121,7 +121,7 @@ _BY_WORD: tuple[tuple[str, tuple[Lever, ...]], ...] = (
     ("tpot", (_faster,)),
     ("output tokens", (_faster,)),
     ("thinking", (_faster,)),
-    ("cache", (_reuse,)),
+    ("cached", (_reuse,)),
     ("prefix", (_reuse,)),
     ("overhead", (_largest,)),
     ("serialization", (_largest,)),

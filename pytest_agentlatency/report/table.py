@@ -40,7 +40,7 @@ def turns(run: Run, width: int = 80, *, reference: bool = False) -> list[str]:
     last = ["reference"] if reference else []
     columns = [*_time_columns(run, scale, last), *_token_columns(run, last)]
     lines = grid(_keys(run, last), columns, width, rule_before=len(run.all_turns))
-    return [*lines, "", *_folded([*_legend(lines, scale), *_notes(run)], width)]
+    return [*lines, "", *_folded([*_legend(lines, scale, run.provenance), *_notes(run)], width)]
 
 
 def _folded(lines: Iterable[str], width: int) -> Iterator[str]:
@@ -96,10 +96,10 @@ def _sum(run: Run, read: Callable[[Usage], int | None]) -> str:
 # --- notes
 
 
-def _legend(lines: list[str], scale: int) -> Iterator[str]:
+def _legend(lines: list[str], scale: int, provenance: Provenance) -> Iterator[str]:
     """How to read the cells, as far as they need it."""
     shown = "\n".join(lines)
-    yield f"times in {'ms' if scale == _MS else 'us'}, beside them the share of the row's total"
+    yield f"times in {'ms' if scale == _MS else 'us'}, {provenance}; beside them the share of the row's total"
     marks = {
         Provenance.PROJECTED.mark: "projected",
         Provenance.ESTIMATED.mark: "estimated",

@@ -123,7 +123,7 @@ def test_largest_step_and_the_step_at_a_turn():
     assert ask("largest step", run).value == 3000
     assert ask("largest step", run).detail == "turn 2 to 3"
     assert ask("largest step", run, 4).value == 300
-    assert ask("largest step", run, 1).reason == "no turn before it to compare with"
+    assert ask("largest step", run, 1).reason == "there is no turn before to compare with"
 
 
 RESULTS = Figures(

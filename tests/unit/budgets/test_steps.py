@@ -13,8 +13,9 @@ FLAT = grown(5000, 5000, 5000)
 
 
 def test_a_grown_context_is_shrunk_first():
-    step = next_step("prefill share", grown(1000, 3000, 6000), Figures())
-    assert step.startswith("shrink the context: it grew from 1,000 to 6,000 tokens over 3 turns")
+    for subject in ("prefill share", "total", "kv cache", "re-read cost", "context tokens"):
+        step = next_step(subject, grown(1000, 3000, 6000), Figures())
+        assert step.startswith("shrink the context: it grew from 1,000 to 6,000 tokens over 3 turns")
 
 
 def test_a_context_that_stays_the_same_is_read_from_a_cache():

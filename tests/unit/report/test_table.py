@@ -27,7 +27,7 @@ def test_two_turns():
         "--------------------------------------------------------------------------",
         " run  2,500  1,601  64%  800  32%  99   4%           4,600   1,000      80",
         "",
-        "times in ms, beside them the share of the row's total",
+        "times in ms, measured; beside them the share of the row's total",
         "work 2.50 s, overlap 0 ms",
     ]
 
@@ -56,7 +56,7 @@ def test_in_every_row_the_phases_visibly_sum_to_the_total(run: Run):
 
 
 def test_a_run_of_microseconds_is_shown_in_microseconds():
-    assert "times in us, beside them the share of the row's total" in turns(
+    assert "times in us, measured; beside them the share of the row's total" in turns(
         laid_out([("prefill", 0.25), ("decode", 1)])
     )
 
