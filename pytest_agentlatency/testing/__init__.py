@@ -2,7 +2,8 @@
 
     from pytest_agentlatency.testing import CostModel, Reply, SimulatedModel, ToolUse
 
-Hypothesis is needed for `pytest_agentlatency.testing.strategies` only.
+Recordings are built by `pytest_agentlatency.testing.builders`; `pytest_agentlatency.testing.strategies` draws them, and
+is the only module here that needs hypothesis.
 """
 
 from pytest_agentlatency.testing.clock import FakeClock

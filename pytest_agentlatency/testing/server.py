@@ -59,7 +59,7 @@ class Sent:
 
 
 class LoopbackServer:
-    """Listens on 127.0.0.1, one thread a connection."""
+    """Listens on 127.0.0.1 at `port`, which the system chose; one thread a connection."""
 
     def __init__(
         self,
@@ -80,11 +80,7 @@ class LoopbackServer:
         self._requests = 0
         self._listener = socket.create_server(("127.0.0.1", 0), backlog=128)
         self._listener.settimeout(_ACCEPT_POLL)
-
-    @property
-    def port(self) -> int:
-        """The port that the system chose."""
-        return int(self._listener.getsockname()[1])
+        self.port = int(self._listener.getsockname()[1])
 
     def __enter__(self) -> Self:
         self._start(self._accept, "accept")

@@ -83,27 +83,30 @@ class SimulatedModel:
         self._speech = partial(
             Speech, tokens_per_event=tokens_per_event, early_prelude=early_prelude, report_times=report_times
         )
-        self._scheme = "http" if tls is None else "https"
         self._cache = PrefixCache(costs.cache, costs.cache_minimum)
         self._threads = Threads()
         self._changed = threading.Condition()
         self._requests: dict[int, Received] = {}
         self._served: dict[int, Served] = {}
-        self._server = LoopbackServer(
-            self._answer, self._note_sent, connect_wait=round(costs.connect * time_scale), tls=tls
-        )
+        self._tls = tls
+        self._server: LoopbackServer | None = None
 
     def __enter__(self) -> Self:
-        self._server.__enter__()
+        wait = round(self._costs.connect * self._time_scale)
+        self._server = LoopbackServer(self._answer, self._note_sent, connect_wait=wait, tls=self._tls).__enter__()
         return self
 
     def __exit__(self, *exc_info: object) -> None:
-        self._server.__exit__(*exc_info)
+        if self._server is not None:
+            self._server.__exit__(*exc_info)
 
     @property
     def url(self) -> str:
-        """Base URL for the anthropic SDK."""
-        return f"{self._scheme}://127.0.0.1:{self._server.port}"
+        """Base URL for the anthropic SDK. RuntimeError before the model was entered."""
+        if self._server is None:
+            msg = "the simulated model isn't listening yet: write `with SimulatedModel(...) as model:`"
+            raise RuntimeError(msg)
+        return f"{'https' if self._tls else 'http'}://127.0.0.1:{self._server.port}"
 
     @property
     def openai_url(self) -> str:

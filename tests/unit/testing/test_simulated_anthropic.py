@@ -198,6 +198,11 @@ def test_a_used_up_script_is_refused_with_its_reason_and_not_retried():
     assert len(model.requests) == 1
 
 
+def test_a_model_that_was_not_entered_says_how_to():
+    with pytest.raises(RuntimeError, match="with SimulatedModel"):
+        _ = SimulatedModel().url
+
+
 def test_an_unknown_path_is_a_404_that_names_it(connect):
     with SimulatedModel() as model, pytest.raises(anthropic.NotFoundError, match="no GET /v1/models"):
         connect(model).models.list()
