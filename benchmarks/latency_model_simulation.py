@@ -99,12 +99,21 @@ class Trial:
 
 
 def trials(
-    rng: random.Random, make: Callable[[random.Random], World], draw: Draw, size: int, sigma: float, count: int
+    rng: random.Random,
+    make: Callable[[random.Random], World],
+    draw: Draw,
+    size: int,
+    sigma: float,
+    count: int,
+    *,
+    known: bool = False,
 ) -> list[Trial]:
+    """Fits and probes; known: the model's shape is published, so that N is known within a tenth."""
     done: list[Trial] = []
     for _ in range(count):
         world = make(rng)
-        model = fit([world.measure(rng, draw(rng), sigma) for _ in range(size)])
+        calls = [world.measure(rng, draw(rng), sigma) for _ in range(size)]
+        model = fit(calls, attention_tokens=world.attention, attention_sd=0.1) if known else fit(calls)
         assert not isinstance(model, NoFit), model.reason
         probe = draw(rng)
         done.append(Trial(world, model, probe, 1e9 * world.ttft(probe) * rng.lognormvariate(0, sigma)))
@@ -137,6 +146,9 @@ def slopes(rng: random.Random, count: int) -> None:
     head("hosted model, sigma .25: median error of b / coverage of its interval / share that gates", "calls", sizes)
     for name, draw in REGIMES.items():
         row(name, [slope_cell(trials(rng, hosted_world, draw, size, 0.25, count)) for size in sizes])
+    sweep = REGIMES["calibration sweep, 2k-150k uncached"]
+    for name, sigma, known in (("the sweep, sigma .1", 0.1, False), ("the sweep, N known", 0.25, True)):
+        row(name, [slope_cell(trials(rng, hosted_world, sweep, size, sigma, count, known=known)) for size in sizes])
 
 
 def slope_cell(group: Sequence[Trial]) -> str:
