@@ -23,7 +23,7 @@ Pieces = tuple[bytes, ...]
 
 MAGIC = "agentlatency delta of "
 _WORTH = 0.8  # of the body's size; above it a difference saves less than it hides
-_SHORT = 32  # bytes: a shorter piece is not looked for out of order, spelling it out costs no more
+_SHORT = 64  # bytes: a shorter piece is not looked for out of order; spelt out it costs no more and reads better
 _ARRAYS = 2  # messages, and the content of each
 
 # Everything up to and with the next bracket outside strings. Possessive and never failing, or hostile bodies cost n².
@@ -80,18 +80,21 @@ def _parts(new: Pieces, base: Pieces) -> list[range | bytes]:
     """Ranges of the base to copy, and pieces to spell out."""
     last = {piece: at for at, piece in enumerate(base) if len(piece) >= _SHORT}
     parts: list[range | bytes] = []
-    expected = 0
+    expected = spelt = 0
     for piece in new:
-        at = expected if expected < len(base) and base[expected] == piece else last.get(piece)
+        # What follows is the base's next piece (after an insertion), or the one after as many replaced ones.
+        nearby = (at for at in (expected, expected + spelt) if at < len(base) and base[at] == piece)
+        at = next(nearby, last.get(piece))
         if at is None:
             parts.append(piece)
+            spelt += 1
             continue
         open_range = parts[-1] if parts else None
         if isinstance(open_range, range) and open_range.stop == at:
             parts[-1] = range(open_range.start, at + 1)
         else:
             parts.append(range(at, at + 1))
-        expected = at + 1
+        expected, spelt = at + 1, 0
     return parts
 
 

@@ -26,10 +26,15 @@ UPGRADES: dict[int, Callable[[dict[str, Any]], dict[str, Any]]] = {}
 """Version -> the step that turns a file's tree of that version into one of the next."""
 
 _HEAD = "# pytest-agentlatency: a recorded run. Record again with --latency-mode=record; edit by hand with care.\n"
-_VCRPY = 1  # vcrpy's own version of its layout
+VCRPY = 1
+"""The version that vcrpy itself writes at the top of its files."""
+
+_CLOSING = 40  # characters, enough for the last line
 _CLOSED = re.compile(r"\n(?:  end: [0-9]+|version: 1)\n\Z")
+_PARTS = ("request", "response")
 _NEAR = 16  # how many requests back a base is looked for; lanes that interleave wider cost size, not correctness
-_ENOUGH = 0.9
+_ENOUGH = 0.1  # of the body's size: no other base is tried
+_BETTER = 0.9  # of the nearer base's difference: below it a farther base is worth its distance
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,9 +50,9 @@ class Document:
 
 def dumps(document: Document) -> bytes:
     """The cassette's bytes: UTF-8, LF, the same from the same document."""
-    interactions = [*_exchanges(document.recording.attempts), *map(_plain, document.others)]
+    interactions = [*_exchanges(document.recording.attempts), *map(plain, document.others)]
     run: dict[str, Value] = {"version": CURRENT, **facts.write(document.recording), "end": len(interactions)}
-    whole: dict[str, Value] = {"version": _VCRPY, "interactions": interactions, exchange.KEY: run}
+    whole: dict[str, Value] = {"version": VCRPY, "interactions": interactions, exchange.KEY: run}
     return (_HEAD + emit.document(whole)).encode("utf-8")
 
 
@@ -60,24 +65,24 @@ def _exchanges(attempts: tuple[Attempt, ...]) -> Iterator[dict[str, Value]]:
         said: dict[str, Value] = {"version": CURRENT}
         if difference is not None:
             said["request"] = _checksum(body)
-        yield exchange.write(attempt, _stored(body) if difference is None else difference, said)
+        yield exchange.write(attempt, stored(body) if difference is None else difference, said)
         near = [pieces, *near[: _NEAR - 1]]
 
 
 def _difference(new: delta.Pieces, near: list[delta.Pieces]) -> str | None:
-    """The smallest difference from a request before; the nearest when it says nearly all."""
+    """The difference from the nearest request before that leaves little to say."""
     best: str | None = None
     size = sum(map(len, new))
     for distance, base in enumerate(near, start=1):
         text = delta.encode(new, base, distance)
-        if text is not None and (best is None or len(text) < len(best)):
+        if text is not None and (best is None or len(text) < _BETTER * len(best)):
             best = text
-        if best is not None and len(best) < (1 - _ENOUGH) * size:
+        if best is not None and len(best) < _ENOUGH * size:
             break
     return best
 
 
-def _stored(body: bytes) -> str | bytes:
+def stored(body: bytes) -> str | bytes:
     """A body that looks like a difference is kept as binary, which is never taken for one."""
     text = exchange.as_text(body)
     return body if isinstance(text, str) and text.startswith(delta.MAGIC) else text
@@ -87,18 +92,18 @@ def _checksum(body: bytes) -> str:
     return f"crc {crc32(body):08x}"
 
 
-def _plain(interaction: Mapping[str, Any]) -> dict[str, Value]:
-    """An interaction that is no model call, with bodies as text where they are UTF-8."""
-    request, response = interaction["request"], interaction["response"]
-    body = request.get("body")
-    content = response.get("body") or {}
-    return {
-        "request": {**request, "body": exchange.as_text(body) if isinstance(body, bytes) else body},
-        "response": {
-            **response,
-            "body": {key: exchange.as_text(each) if isinstance(each, bytes) else each for key, each in content.items()},
-        },
-    }
+def plain(interaction: Mapping[str, Any]) -> dict[str, Value]:
+    """An interaction that is no model call: bodies as text where they are UTF-8, keys in order."""
+    return {part: {key: _plain(value) for key, value in sorted(interaction[part].items())} for part in _PARTS}
+
+
+def _plain(value: Any) -> Value:
+    if isinstance(value, bytes):
+        return exchange.as_text(value)
+    if isinstance(value, Mapping):
+        return {str(key): _plain(each) for key, each in sorted(value.items())}
+    plain_value: Value = value
+    return plain_value
 
 
 def loads(data: bytes, source: str, limits: Limits = DEFAULT) -> Document:
@@ -132,19 +137,23 @@ def _text(data: bytes, source: str) -> str:
 
 def _complete(text: str, source: str, limits: Limits) -> Node:
     """The tree of a file that has its end: ours, or the `version` that vcrpy writes last and we write first."""
-    closed = _CLOSED.search(text)
-    try:
-        whole = Node(tree(text, source, limits), source)
-        last = next(reversed(whole.mapping()), "")
-    except Unreadable as error:
-        raise error if closed else _cut_off(source, str(error)) from error
-    if closed and whole[exchange.KEY].mapping():
-        found, stated = len(list(whole["interactions"].items())), whole[exchange.KEY]["end"].number(-1)
-        if found != stated:
-            raise whole.fail(f"{found} interactions found, {stated} were written")
-    elif last != "version" or not closed or "interactions" not in whole.mapping():
-        raise _cut_off(source, f"its last key is {last!r}")
+    if not _CLOSED.search(text[-_CLOSING:]):
+        raise _open_ended(text, source)
+    whole = Node(tree(text, source, limits), source)
+    found, stated = len(list(whole["interactions"].items())), whole[exchange.KEY]["end"]
+    if not whole[exchange.KEY].mapping():
+        if "interactions" not in whole.mapping():
+            raise _cut_off(source, "there are no interactions")
+    elif found != stated.number(-1):
+        reason = f"{stated.value!r} interactions were written, {found} are there"
+        raise stated.fail(reason)
     return whole
+
+
+def _open_ended(text: str, source: str) -> Unreadable:
+    if any(text.startswith(start[: len(text)]) for start in (_HEAD, "interactions:")):
+        return _cut_off(source, f"it stops after {text[-_CLOSING:].splitlines()[-1:]!r}")
+    return Unreadable(f"{source}: no cassette of this plugin, it begins with {text[:20]!r}; give the path of one")
 
 
 def _cut_off(source: str, detail: str) -> Truncated:
@@ -194,7 +203,7 @@ def _attempts(models: list[Node], limits: Limits) -> Iterator[Attempt]:
         difference = stored.value if isinstance(stored.value, str) else ""
         distance = delta.distance(difference)
         if distance is None:
-            body = stored.bytes()
+            body = stored.octets()
             bodies.append(body)
         else:
             pieces = _rebuilt(stored, difference, bodies, distance, limits)
@@ -208,7 +217,8 @@ def _rebuilt(
     stored: Node, difference: str, bodies: list[bytes | delta.Pieces], distance: int, limits: Limits
 ) -> delta.Pieces:
     if not 0 < distance <= len(bodies):
-        raise stored.fail(f"its base is {distance} model requests back, {len(bodies)} come before it")
+        reason = f"its base is {distance} model requests back, {len(bodies)} come before it"
+        raise stored.fail(reason)
     base = bodies[-distance]
     if isinstance(base, bytes):
         base = bodies[-distance] = delta.cut(base)

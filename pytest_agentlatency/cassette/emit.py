@@ -5,7 +5,7 @@ Everything it writes is plain YAML 1.1, for any safe loader. Refuses to know wha
 """
 
 import re
-from base64 import encodebytes
+from base64 import b64encode, encodebytes
 from collections.abc import Mapping, Sequence
 
 Value = str | bytes | int | bool | None | Sequence["Value"] | Mapping[str, "Value"]
@@ -37,7 +37,7 @@ def _mapping(value: Mapping[str, Value], pad: str) -> str:
 
 
 def _key(key: str, pad: str) -> str:
-    written = _quoted(key)
+    written = _quoted(_SURROGATE.sub("\ufffd", key))
     return f"{written}:" if len(written) <= _KEY else f"? {written}\n{pad}:"
 
 
@@ -65,7 +65,11 @@ def _row(value: Row) -> str:
 
 def _inline(value: Value) -> str:
     if isinstance(value, str):
-        return _quoted(value)
+        return (
+            f"!!binary '{b64encode(_surrogates(value)).decode('ascii')}'"
+            if _SURROGATE.search(value)
+            else _quoted(value)
+        )
     if value is None or isinstance(value, int):
         return _constant(value)
     msg = f"{type(value).__name__} doesn't fit on a line"
@@ -81,7 +85,7 @@ def _scalar(value: Value, pad: str) -> str:
         msg = f"{type(value).__name__} can't be written: {value!r:.60}"
         raise TypeError(msg)
     if _SURROGATE.search(value):
-        return _binary(value.encode("utf-8", "surrogatepass"), pad)
+        return _binary(_surrogates(value), pad)
     if len(value) < _LONG and "\n" not in value:
         return _quoted(value)
     return _escaped(value, pad) if _UNPRINTABLE.search(value) or _FRAGILE.search(value) else _block(value, pad)
@@ -120,11 +124,18 @@ def _block(value: str, pad: str) -> str:
     """Literal style. The width of the indentation is stated when the text's own start would hide it."""
     width = str(2) if value[0] in " \n\t" else ""
     chomp = "+" if value.endswith("\n\n") else "" if value.endswith("\n") else "-"
-    body = value[:-1] if value.endswith("\n") else value
+    body = value.removesuffix("\n")
     lines = "\n".join(pad + line if line else "" for line in body.split("\n"))
     return f"|{width}{chomp}\n{lines}"
 
 
+def _surrogates(value: str) -> bytes:
+    """Text that no YAML can hold."""
+    return value.encode("utf-8", "surrogatepass")
+
+
 def _binary(value: bytes, pad: str) -> str:
-    lines = "".join(f"\n{pad}{line}" for line in encodebytes(value).decode("ascii").split())
-    return f"!!binary |{lines}" if lines else "!!binary ''"
+    lines = encodebytes(value).decode("ascii").split()
+    if len(lines) <= 1:
+        return f"!!binary '{''.join(lines)}'"
+    return "!!binary |" + "".join(f"\n{pad}{line}" for line in lines)

@@ -18,7 +18,7 @@ from pytest_agentlatency.model.recording import Attempt, Failure, Headers, Outco
 KEY = "agentlatency"
 _HTTP = Response(status=200).http_version
 # Plain vcrpy needs some status to load the interaction; no server sends this one.
-_NO_RESPONSE = {"code": 599, "message": "no response was received"}
+_NO_RESPONSE: dict[str, Value] = {"code": 599, "message": "no response was received"}
 
 
 def normal(headers: Headers) -> Headers:
@@ -37,7 +37,8 @@ def as_text(body: bytes) -> str | bytes:
 def write(attempt: Attempt, body: str | bytes, facts: Mapping[str, Value]) -> dict[str, Value]:
     """The interaction of an attempt, its request body replaced by `body`, with `facts` leading our key."""
     request, response = attempt.request, attempt.response
-    ours = {**facts, **_attempt(attempt), **(_response(response) if response else {}), **_stamps(attempt.stamps)}
+    arrived: dict[str, Value] = _response(response) if response else {}
+    ours: dict[str, Value] = {**facts, **_attempt(attempt), **arrived, **_stamps(attempt.stamps)}
     return {
         "request": {
             "body": body,
@@ -114,7 +115,8 @@ def read(node: Node, body: bytes, limits: Limits = DEFAULT) -> Attempt:
     ours = node["response"][KEY]
     outcome = ours["outcome"].text() or Outcome.COMPLETE.value
     if outcome not in set(Outcome):
-        raise ours["outcome"].fail(f"{outcome!r} found, one of {', '.join(Outcome)} expected")
+        reason = f"{outcome!r} found, one of {', '.join(Outcome)} expected"
+        raise ours["outcome"].fail(reason)
     failure = ours["failure"]
     return Attempt(
         call=ours["call"].number(),
@@ -147,7 +149,7 @@ def read_headers(node: Node) -> Headers:
 
 def _read_response(node: Node, limits: Limits) -> Response:
     ours, status = node[KEY], node["status"]
-    body = node["body"]["string"].bytes()
+    body = node["body"]["string"].octets()
     return Response(
         status=status["code"].number(),
         headers=read_headers(node["headers"]),

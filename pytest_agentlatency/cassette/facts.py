@@ -129,7 +129,8 @@ def _read_pair(node: Node) -> tuple[Ns, Ns] | None:
     if not numbers:
         return None
     if len(numbers) == 1:
-        raise node.fail(f"{node.value!r:.60} found, a start and an end expected")
+        reason = f"{node.value!r:.60} found, a start and an end expected"
+        raise node.fail(reason)
     return Ns(numbers[0]), Ns(numbers[1])
 
 
@@ -139,5 +140,6 @@ def _numbers(node: Node, limits: Limits) -> tuple[int, ...]:
     except ValueError as error:
         raise node.fail(str(error)) from error
     if len(numbers) % 2:
-        raise node.fail(f"{len(numbers)} times found, pairs of start and end expected")
+        reason = f"{len(numbers)} times found, pairs of start and end expected"
+        raise node.fail(reason)
     return numbers

@@ -13,6 +13,7 @@ from pytest_agentlatency.cassette.limits import DEFAULT, Limits, check
 
 _PLAIN_TAGS = {f"tag:yaml.org,2002:{name}" for name in ("null", "bool", "int", "float", "binary")}
 _TEXT_TAGS = {"tag:yaml.org,2002:str", "tag:yaml.org,2002:timestamp", "tag:yaml.org,2002:python/unicode"}
+_COLLECTION_TAGS = {"!", "tag:yaml.org,2002:map", "tag:yaml.org,2002:seq"}
 
 
 def tree(text: str, source: str, limits: Limits = DEFAULT) -> Any:
@@ -20,11 +21,11 @@ def tree(text: str, source: str, limits: Limits = DEFAULT) -> Any:
 
     Raises Unreadable for what isn't YAML, Refused for anchors, foreign tags and what is over a limit.
     """
-    import yaml
+    import yaml  # noqa: PLC0415 -- importing the plugin must not import it
 
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)(text)
     try:
-        return _Builder(loader, source, limits).build()
+        return _Builder(loader, yaml.ScalarNode, source, limits).build()
     except (yaml.YAMLError, ValueError, OverflowError, RecursionError) as error:
         msg = f"{source}: not readable as YAML: {' '.join(str(error).split()):.300}"
         raise Unreadable(msg) from error
@@ -35,36 +36,39 @@ def tree(text: str, source: str, limits: Limits = DEFAULT) -> Any:
 class _Builder:
     """Events -> values without recursion, so that depth is a number and not a crash."""
 
-    def __init__(self, loader: Any, source: str, limits: Limits) -> None:
-        self.loader, self.source, self.limits = loader, source, limits
+    def __init__(self, loader: Any, scalar: Any, source: str, limits: Limits) -> None:
+        self.loader, self.scalar, self.source, self.limits = loader, scalar, source, limits
         self.root: list[Any] = []
         self.open: list[tuple[Any, list[Any]]] = [(self.root, [])]
         self.seen = 0
 
     def build(self) -> Any:
-        import yaml
-
-        while not isinstance(event := self.loader.get_event(), yaml.StreamEndEvent):
-            self._take(event, yaml)
+        while self.loader.check_event():
+            self._take(self.loader.get_event())
         if len(self.root) != 1:
             msg = f"{self.source}: {len(self.root)} YAML documents, exactly 1 is a cassette"
             raise Unreadable(msg)
         return self.root[0]
 
-    def _take(self, event: Any, yaml: Any) -> None:
+    def _take(self, event: Any) -> None:
         if getattr(event, "anchor", None) is not None:
             msg = f"{self.source}: anchor or alias {event.anchor!r} at {_where(event)}; a cassette has none"
             raise Refused(msg)
-        if isinstance(event, yaml.ScalarEvent):
-            self._put(self._scalar(event, yaml), event)
-        elif isinstance(event, yaml.MappingStartEvent):
-            self._open({}, event)
-        elif isinstance(event, yaml.SequenceStartEvent):
-            self._open([], event)
-        elif isinstance(event, yaml.CollectionEndEvent):
-            self.open.pop()
+        match type(event).__name__:
+            case "ScalarEvent":
+                self._put(self._scalar(event), event)
+            case "MappingStartEvent":
+                self._open({}, event)
+            case "SequenceStartEvent":
+                self._open([], event)
+            case "MappingEndEvent" | "SequenceEndEvent":
+                self.open.pop()
+            case _:
+                pass
 
     def _open(self, collection: Any, event: Any) -> None:
+        if event.tag is not None and event.tag not in _COLLECTION_TAGS:
+            raise self._foreign(event)
         self._put(collection, event)
         self.open.append((collection, []))
         check(len(self.open) - 1, self.limits.depth, "nested collections", self.source)
@@ -88,16 +92,18 @@ class _Builder:
             raise Unreadable(msg)
         return value
 
-    def _scalar(self, event: Any, yaml: Any) -> Any:
+    def _scalar(self, event: Any) -> Any:
         tag = event.tag
         if tag is None or tag == "!":
-            tag = self.loader.resolve(yaml.ScalarNode, event.value, event.implicit)
+            tag = self.loader.resolve(self.scalar, event.value, event.implicit)
         if tag in _TEXT_TAGS:
             return event.value
         if tag in _PLAIN_TAGS:
-            return self.loader.construct_object(yaml.ScalarNode(tag, event.value, event.start_mark, event.end_mark))
-        msg = f"{self.source}: tag {tag!r} at {_where(event)}; only plain YAML is read"
-        raise Refused(msg)
+            return self.loader.construct_object(self.scalar(tag, event.value, event.start_mark, event.end_mark))
+        raise self._foreign(event)
+
+    def _foreign(self, event: Any) -> Refused:
+        return Refused(f"{self.source}: tag {event.tag!r} at {_where(event)}; only plain YAML is read")
 
 
 def _where(event: Any) -> str:
@@ -118,7 +124,8 @@ class Node:
 
     def mapping(self) -> Mapping[str, Any]:
         """The value as a mapping; None is the empty one."""
-        return self._as(dict, {})
+        mapping: Mapping[str, Any] = self._as(dict, {})
+        return mapping
 
     def items(self) -> Iterator["Node"]:
         """The elements of a list; None is the empty one."""
@@ -126,16 +133,15 @@ class Node:
 
     def text(self) -> str:
         """The value as text; None is the empty one. Bytes are text that YAML can't write (lone surrogates)."""
-        value = self.value
-        if isinstance(value, bytes):
-            value = self._surrogates(value)
-        return str(Node(value, self.place)._as(str, ""))
+        if isinstance(self.value, bytes):
+            return self._surrogates(self.value)
+        return str(self._as(str, ""))
 
     def number(self, default: int = 0) -> int:
         """The value as an integer."""
         return int(self._as(int, default))
 
-    def bytes(self) -> bytes:
+    def octets(self) -> bytes:
         """The value as bytes: text is its UTF-8, None is empty."""
         return self.value if isinstance(self.value, bytes) else self.text().encode("utf-8")
 
@@ -147,11 +153,13 @@ class Node:
         if self.value is None:
             return default
         if not isinstance(self.value, kind) or (kind is int and isinstance(self.value, bool)):
-            raise self.fail(f"{type(self.value).__name__} {self.value!r:.60} found, {kind.__name__} expected")
+            reason = f"{type(self.value).__name__} {self.value!r:.60} found, {kind.__name__} expected"
+            raise self.fail(reason)
         return self.value
 
     def _surrogates(self, value: bytes) -> str:
         try:
             return value.decode("utf-8", "surrogatepass")
         except UnicodeDecodeError as error:
-            raise self.fail(f"bytes found where text is expected ({error.reason})") from error
+            reason = f"bytes found where text is expected ({error.reason})"
+            raise self.fail(reason) from error

@@ -15,19 +15,20 @@ _BOUNDARY = re.compile(rb"\A--([^\r\n]{1,200})\r?\n")
 
 def as_bytes(body: object) -> bytes | None:
     """The bytes of a body; a mapping becomes JSON; None stays None."""
-    if body is None:
-        return None
-    if isinstance(body, str):
-        return body.encode("utf-8", "surrogatepass")
-    if isinstance(body, bytes | bytearray | memoryview):
-        return bytes(body)
-    if hasattr(body, "read"):
-        return as_bytes(body.read())
-    if isinstance(body, Mapping):
-        return json.dumps(dict(body), sort_keys=True, default=str).encode("utf-8")
-    if isinstance(body, Iterable):
-        return b"".join(as_bytes(part) or b"" for part in body)
-    return f"<{type(body).__name__} {next(_UNKNOWN)}>".encode()
+    match body:
+        case None:
+            plain = None
+        case str():
+            plain = body.encode("utf-8", "surrogatepass")
+        case bytes() | bytearray() | memoryview():
+            plain = bytes(body)
+        case Mapping():
+            plain = json.dumps(dict(body), sort_keys=True, default=str).encode("utf-8")
+        case Iterable():
+            plain = b"".join(as_bytes(part) or b"" for part in body)
+        case _:
+            plain = f"<{type(body).__name__} {next(_UNKNOWN)}>".encode()
+    return plain
 
 
 def comparable(body: object) -> bytes:

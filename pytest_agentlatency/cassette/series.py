@@ -24,8 +24,8 @@ def read(line: Line, limit: int) -> tuple[int, ...]:
         return (line,)
     values: list[int] = []
     for word in line.split():
-        value, _, count = word.partition("*")
-        times = int(count) if count else 1
+        value, star, count = word.partition("*")
+        times = int(count) if star else 1
         if not 0 < times <= limit - len(values):
             msg = f"{word!r} makes more than {limit:,} numbers, or less than one"
             raise ValueError(msg)

@@ -4,6 +4,7 @@ Owns what is taken down, what is refused in replay, and from which HTTP library 
 know model calls: they are taken by whoever patches on top.
 """
 
+import http.client
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -76,8 +77,8 @@ class OtherHTTP:
         return tuple(_seen(each) for at, each in enumerate(self._cassette.requests) if not counts[at])
 
     def _use_cassette(self) -> Any:
-        import vcr
-        from vcr.cassette import Cassette, CassetteContextDecorator
+        import vcr  # noqa: PLC0415 -- half a second, for those who record or replay only
+        from vcr.cassette import Cassette, CassetteContextDecorator  # noqa: PLC0415
 
         misses = self.misses
 
@@ -111,11 +112,9 @@ def bypassed() -> Iterator[None]:
 
 
 def foreign_cassette_active() -> bool:
-    """Whether a vcrpy cassette that isn't ours is recording or replaying now (pytest-recording's marker, `use_cassette`)."""
+    """Whether a vcrpy cassette that isn't ours is in place now: pytest-recording's marker, a plain `use_cassette`."""
     if "vcr" not in sys.modules:
         return False
-    import http.client
-
     cassette = getattr(http.client.HTTPConnection, "cassette", None)
     return cassette is not None and not getattr(cassette, "agentlatency", False)
 
@@ -128,7 +127,7 @@ class _Memory:
 
     def load_cassette(self, _path: object, serializer: object) -> tuple[list[Any], list[Any]]:
         del serializer
-        from vcr.request import Request
+        from vcr.request import Request  # noqa: PLC0415
 
         requests = [Request(**each["request"]) for each in self._interactions]
         return requests, [_copied(each["response"]) for each in self._interactions]
@@ -138,7 +137,7 @@ class _Memory:
 
 
 def _copied(response: Mapping[str, Any]) -> dict[str, Any]:
-    """vcrpy's stubs delete headers from a response that they play."""
+    """The stubs of vcrpy delete headers from a response that they play."""
     return {**response, "headers": dict(response.get("headers") or {}), "body": dict(response.get("body") or {})}
 
 

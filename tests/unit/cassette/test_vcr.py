@@ -1,0 +1,310 @@
+"""Against real HTTP libraries and a real server on loopback."""
+
+import asyncio
+import gzip
+import http.client
+import http.server
+import os
+import socket
+import subprocess
+import sys
+import textwrap
+import threading
+import urllib.request
+
+import aiohttp
+import httpx
+import httpx2
+import pytest
+import requests
+import urllib3
+import vcr
+from vcr.errors import CannotOverwriteExistingCassetteException
+
+from pytest_agentlatency.cassette import document
+from pytest_agentlatency.cassette.document import Document
+from pytest_agentlatency.cassette.vcr import OtherHTTP, bypassed, foreign_cassette_active
+from pytest_agentlatency.model.recording import Recording
+from tests.support import documents as some
+
+
+class Echo(http.server.BaseHTTPRequestHandler):
+    """Answers with the path, the body, and how many requests came before."""
+
+    protocol_version = "HTTP/1.1"
+
+    def do_POST(self):
+        body = self.rfile.read(int(self.headers.get("content-length") or 0))
+        self.server.served += 1
+        answer = b" ".join([self.path.encode(), body, str(self.server.served).encode()])
+        self.send_response(200)
+        if "gzip" in self.path:
+            answer = gzip.compress(answer)
+            self.send_header("content-encoding", "gzip")
+        self.send_header("content-length", str(len(answer)))
+        self.end_headers()
+        self.wfile.write(answer)
+
+    do_GET = do_POST
+
+    def log_message(self, *_):
+        pass
+
+
+@pytest.fixture
+def server():
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Echo) as running:
+        running.served = 0
+        running.daemon_threads = True
+        thread = threading.Thread(target=running.serve_forever, args=(0.02,), daemon=True)
+        thread.start()
+        yield running
+        running.shutdown()
+        thread.join()
+
+
+def with_requests(url):
+    with requests.Session() as session:
+        return session.post(url, data=b"r").content
+
+
+def with_urllib3(url):
+    with urllib3.PoolManager() as pool:
+        return pool.request("GET", url).data
+
+
+def with_urllib(url):
+    with urllib.request.urlopen(url) as answer:
+        return answer.read()
+
+
+def with_http_client(url):
+    host, _, path = url.removeprefix("http://").partition("/")
+    connection = http.client.HTTPConnection(host)
+    connection.request("GET", f"/{path}")
+    try:
+        return connection.getresponse().read()
+    finally:
+        connection.close()
+
+
+def with_httpx(url):
+    with httpx.Client() as client:
+        return client.post(url, json={"a": 1}).content
+
+
+def with_httpx2(url):
+    with httpx2.Client() as client:
+        return client.post(url, json={"a": 1}).content
+
+
+def with_async_httpx2(url):
+    async def fetch():
+        async with httpx2.AsyncClient() as client:
+            return (await client.get(url)).content
+
+    return asyncio.run(fetch())
+
+
+def with_aiohttp(url):
+    async def fetch():
+        async with aiohttp.ClientSession() as session, session.post(url, json={"x": 1}) as answer:
+            return await answer.read()
+
+    return asyncio.run(fetch())
+
+
+STACKS = {
+    "requests": with_requests,
+    "urllib3": with_urllib3,
+    "urllib.request": with_urllib,
+    "http.client": with_http_client,
+    "httpx": with_httpx,
+    "httpx2": with_httpx2,
+    "httpx2 ": with_async_httpx2,
+    "aiohttp": with_aiohttp,
+}
+every_stack = pytest.mark.parametrize("stack", STACKS)
+
+
+def url(server, path="/a?q=1"):
+    return f"http://127.0.0.1:{server.server_port}{path}"
+
+
+@every_stack
+def test_what_was_recorded_is_replayed_through_the_file_and_without_the_server(server, stack):
+    with OtherHTTP(record=True) as recording:
+        live = STACKS[stack](url(server))
+    written = document.dumps(Document(Recording(), recording.interactions))
+    with OtherHTTP(document.loads(written, "x").others, record=False) as replay:
+        assert STACKS[stack](url(server)) == live
+        assert (replay.misses, replay.unused) == ([], ())
+    assert server.served == 1
+
+
+@every_stack
+def test_a_request_that_was_not_recorded_goes_nowhere_and_is_noted_by_its_library(server, stack):
+    with OtherHTTP(record=False) as replay:
+        with pytest.raises(Exception):  # noqa: B017 -- some libraries wrap vcrpy's own
+            STACKS[stack](url(server, "/b?token=hunter2&x=1"))
+        (miss,) = replay.misses
+    assert (miss.stack, miss.url) == (stack.strip(), url(server, "/b?token&x"))
+    assert "hunter2" not in repr(replay.misses)
+    assert server.served == 0
+
+
+def test_a_user_and_password_in_a_url_are_not_repeated(server):
+    with OtherHTTP(record=False) as replay:
+        with pytest.raises(CannotOverwriteExistingCassetteException):
+            with_httpx(url(server).replace("//", "//user:hunter2@"))
+    assert replay.misses[0].url == url(server, "/a?q")
+
+
+def test_a_miss_swallowed_by_the_agent_is_noted_all_the_same(server):
+    with OtherHTTP(record=False) as replay:
+        try:
+            with_httpx(url(server))
+        except CannotOverwriteExistingCassetteException:
+            pass
+    assert len(replay.misses) == 1
+
+
+def test_a_changed_body_is_a_miss_not_the_recorded_answer(server):
+    with OtherHTTP(record=True) as recording, httpx.Client() as client:
+        client.post(url(server), json={"a": 1, "b": 2})
+    with OtherHTTP(recording.interactions, record=False) as replay, httpx.Client() as client:
+        with pytest.raises(CannotOverwriteExistingCassetteException):
+            client.post(url(server), json={"a": 1, "b": 3})
+        client.post(url(server), json={"b": 2, "a": 1})
+    assert len(replay.misses) == 1
+
+
+def test_equal_requests_are_answered_in_their_order(server):
+    with OtherHTTP(record=True) as recording:
+        live = [with_httpx(url(server)) for _ in range(3)]
+    with OtherHTTP(recording.interactions, record=False):
+        assert [with_httpx(url(server)) for _ in range(3)] == live
+    assert len(set(live)) == 3
+
+
+def test_what_the_agent_did_not_ask_again_is_unused(server):
+    with OtherHTTP(record=True) as recording:
+        with_httpx(url(server, "/a?key=x"))
+        with_requests(url(server, "/b"))
+    with OtherHTTP(recording.interactions, record=False) as replay:
+        with_requests(url(server, "/b"))
+    assert [(each.method, each.url) for each in replay.unused] == [("POST", url(server, "/a?key"))]
+
+
+def test_compressed_answers_are_stored_decoded_where_a_scan_can_see_them(server):
+    with OtherHTTP(record=True) as recording:
+        live = with_requests(url(server, "/gzip"))
+    (interaction,) = recording.interactions
+    assert interaction["response"]["body"]["string"] == live
+    assert "content-encoding" not in {name.lower() for name in interaction["response"]["headers"]}
+    with OtherHTTP(recording.interactions, record=False):
+        assert with_requests(url(server, "/gzip")) == live
+
+
+def test_recording_writes_no_file(server, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with OtherHTTP(record=True):
+        with_requests(url(server))
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_libraries_are_put_back(server):
+    before = (http.client.HTTPConnection, httpx.HTTPTransport.handle_request, httpx2.HTTPTransport.handle_request)
+    with OtherHTTP(record=True):
+        assert http.client.HTTPConnection is not before[0]
+    after = (http.client.HTTPConnection, httpx.HTTPTransport.handle_request, httpx2.HTTPTransport.handle_request)
+    assert after == before
+    assert with_requests(url(server)) == b"/a?q=1 r 1"
+
+
+def test_a_patch_on_top_takes_what_it_wants_and_hands_the_rest_down(server, monkeypatch):
+    """As capture does: its own patch comes after, and calls what was there for requests that are no model call."""
+    real = httpx2.HTTPTransport.handle_request
+    with OtherHTTP(record=True) as recording:
+        beneath = httpx2.HTTPTransport.handle_request
+
+        def on_top(self, request):
+            return (real if "model" in str(request.url) else beneath)(self, request)
+
+        monkeypatch.setattr(httpx2.HTTPTransport, "handle_request", on_top)
+        with_httpx2(url(server, "/model"))
+        with_httpx2(url(server, "/tool"))
+        monkeypatch.undo()
+    assert [each["request"]["uri"] for each in recording.interactions] == [url(server, "/tool")]
+
+
+def test_what_happens_beneath_a_recorded_call_is_not_recorded_again(server):
+    """httpx over aiohttp is one exchange, not two."""
+    with OtherHTTP(record=True) as recording, bypassed():
+        with_aiohttp(url(server))
+    assert recording.interactions == ()
+    assert server.served == 1
+
+
+def test_threads_are_recorded_without_loss(server):
+    with OtherHTTP(record=True) as recording:
+        threads = [threading.Thread(target=with_httpx, args=(url(server, f"/{at}"),)) for at in range(8)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    assert {each["request"]["uri"] for each in recording.interactions} == {url(server, f"/{at}") for at in range(8)}
+
+
+def test_a_cassette_of_the_user_is_told_from_ours(server, tmp_path):
+    assert not foreign_cassette_active()
+    with OtherHTTP(record=True):
+        assert not foreign_cassette_active()
+    with vcr.use_cassette(str(tmp_path / "theirs.yaml")):
+        assert foreign_cassette_active()
+    assert not foreign_cassette_active()
+
+
+def test_importing_it_imports_no_vcr():
+    code = "import sys, pytest_agentlatency.cassette.vcr; print({'vcr', 'httpx', 'httpx2', 'yaml'} & set(sys.modules))"
+    shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert shown.stdout == "set()\n"
+
+
+def test_pytest_recording_replays_a_cassette_of_ours(tmp_path):
+    """The real plugin, in a process of its own: it answers from our file, and refuses the network."""
+    with socket.socket() as closed:
+        closed.bind(("127.0.0.1", 0))
+        target = f"http://127.0.0.1:{closed.getsockname()[1]}/p/7"
+    call = some.tool_call()
+    others = ({**call, "request": {**call["request"], "uri": target}},)
+    cassette = tmp_path / "cassettes" / "test_theirs" / "test_it.yaml"
+    cassette.parent.mkdir(parents=True)
+    cassette.write_bytes(document.dumps(Document(some.session(3).recording, others)))
+    before = cassette.read_bytes()
+    test = f"""
+        import httpx, pytest
+
+        @pytest.mark.vcr
+        @pytest.mark.block_network
+        def test_it():
+            assert httpx.get({target!r}).json() == {{"town": "Bath"}}
+            first = httpx.post("https://api.example.com/v1/messages?beta=true", json={{}})
+            assert "📦" in first.text
+    """
+    (tmp_path / "test_theirs.py").write_text(textwrap.dedent(test), encoding="utf-8")
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-q",
+        "-p",
+        "pytest_recording.plugin",
+        "-p",
+        "no:agentlatency",
+        str(tmp_path),
+    ]
+    environment = {**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+    shown = subprocess.run(command, capture_output=True, text=True, env=environment, cwd=tmp_path, check=False)
+    assert "1 passed" in shown.stdout, shown.stdout
+    assert cassette.read_bytes() == before
