@@ -165,7 +165,7 @@ def _judge_growth(bound: GrowthBound, run: Run, figures: Figures) -> Judgement:
     )
     ruling = _growth_ruling(bound, growth, uncertain=uncertain)
     overrun = None if ruling is Ruling.KEPT else growth_overrun(bound, growth, ruling, run, figures)
-    return replace(judgement, ruling=ruling, reason=growth.reason, overrun=overrun)
+    return replace(judgement, ruling=ruling, reason=_joined(growth.reason, shortfall(run)), overrun=overrun)
 
 
 def _series(bound: GrowthBound, subject: Subject, found: Sequence[Figure]) -> list[float | None]:
@@ -196,10 +196,14 @@ def _judge_prefix(phrase: StablePrefix, run: Run, figures: Figures) -> Judgement
         return replace(judgement, overrun=unmeasured(judgement))
     found = figures.stability(run, phrase.except_turns)
     if found.stable:
-        return replace(judgement, ruling=Ruling.KEPT, reason="; ".join(filter(None, [_excused(found), shortfall(run)])))
+        return replace(judgement, ruling=Ruling.KEPT, reason=_joined(_excused(found), shortfall(run)))
     return replace(judgement, ruling=Ruling.BROKEN, reason="", overrun=prefix_overrun(found.breaks, run, figures))
 
 
 def _excused(found: Stability) -> str:
     breaks = ", ".join(f"turn {each.turn} ({each.reason})" for each in found.excused)
     return f"allowed to break: {breaks}" if breaks else ""
+
+
+def _joined(*notes: str) -> str:
+    return "; ".join(filter(None, notes))

@@ -161,8 +161,7 @@ def _limit(text: str, node: Node, subject: Subject) -> Limit:
         )
     unit = Unit.SHARE if context else subject.unit
     if written is None:
-        plain = unit in {Unit.TOKENS, Unit.COUNT} or (unit is Unit.SHARE and number <= 1)
-        kind, factor = unit if plain else None, Decimal(1)
+        kind, factor = unit if _plain_number(unit, number) else None, Decimal(1)
         at = limit.meta.start_pos
     else:
         kind, factor = _UNITS[_words(_slice(text, written))]
@@ -170,6 +169,13 @@ def _limit(text: str, node: Node, subject: Subject) -> Limit:
     if kind is not unit:
         raise PhraseError(text, at, f"{_ALLOWED[unit]}: so {subject.name} is counted")
     return Limit(float(number * factor), unit, of_context=context is not None)
+
+
+def _plain_number(unit: Unit, number: Decimal) -> bool:
+    """Whether a number may stand without a unit."""
+    if unit is Unit.SHARE:
+        return number <= 1
+    return unit is Unit.TOKENS or (unit is Unit.COUNT and number == int(number))
 
 
 def _scope(text: str, node: Node, subject: Subject, limit: Limit) -> Scope:

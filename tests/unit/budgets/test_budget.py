@@ -214,6 +214,12 @@ def test_context_growth_is_an_upper_bound(contexts: list[int], kept: list[str], 
     assert [verdict(f"context growth is {law}", run).ruling for law in broken] == [Ruling.BROKEN] * len(broken)
 
 
+def test_growth_over_a_run_cut_short_says_so():
+    judgement = verdict("context growth is linear", replace(EVEN, recorded_turns=9))
+    assert judgement.ruling is Ruling.KEPT
+    assert judgement.reason.endswith("; the run made 6 of 9 recorded turns")
+
+
 def test_three_turns_are_too_few_to_tell_growth():
     judgement = verdict("context growth is linear", grown(1000, 2000, 3000))
     assert judgement.ruling is Ruling.INCONCLUSIVE

@@ -148,6 +148,7 @@ def test_each_means_every_single_result():
         ("tool search results at most 2k", "search", "name in quotes", "tool 'search' results at most 2k"),
         ("prefill share under 50 ms", "ms", "a share in %", "prefill share under 50%"),
         ("prefill share under 50", "50", "a share in %", "prefill share under 50%"),
+        ("turns at most 8.5", "8.5", "a whole number", "turns at most 8"),
         ("turns at most 8 ms", "ms", "without a unit", "turns at most 8"),
         ("ttft under 800", "800", "a time in ms, s or min", "ttft under 2 s"),
         ("kv cache under 20k", "k", "GB", "kv cache under 2 GB"),
