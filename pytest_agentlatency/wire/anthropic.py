@@ -15,7 +15,7 @@ from pytest_agentlatency.wire import anthropic_content as content
 from pytest_agentlatency.wire.content import params
 from pytest_agentlatency.wire.draft import TEXT, THINKING, TOOL_JSON, Draft, DraftBlock
 from pytest_agentlatency.wire.frames import error_of_status, read
-from pytest_agentlatency.wire.jsonedge import compact, loads, mapping, sequence, string, tokens
+from pytest_agentlatency.wire.jsonedge import arguments, compact, loads, mapping, sequence, string, tokens
 from pytest_agentlatency.wire.message import Answer, Prompt
 from pytest_agentlatency.wire.paths import path_of
 from pytest_agentlatency.wire.servertimes import Extras, collect, server_times
@@ -227,6 +227,5 @@ def _finished(value: Mapping[str, Any], block: DraftBlock) -> dict[str, Any]:
     if kind == "compaction":
         return {**value, "content": block.text}
     if "input" in value and not value["input"]:
-        arguments = loads(block.text) if block.text else {}
-        return {**value, "input": block.text if arguments is None else arguments}
+        return {**value, "input": arguments(block.text)}
     return dict(value)

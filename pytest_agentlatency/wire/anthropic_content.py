@@ -79,7 +79,7 @@ def _without_markers(value: Mapping[str, Any]) -> tuple[dict[str, Any], bool]:
     inner = plain.get("content")
     if isinstance(inner, list):
         marked = marked or any(is_marked(mapping(each)) for each in sequence(inner))
-        plain["content"] = [unmarked(each) if isinstance(each, dict) else each for each in sequence(inner)]
+        plain["content"] = [unmarked(mapping(each)) for each in sequence(inner)]
     return plain, marked
 
 

@@ -18,7 +18,7 @@ from pytest_agentlatency.wire import bedrock_content as content
 from pytest_agentlatency.wire.content import params
 from pytest_agentlatency.wire.draft import TEXT, THINKING, TOOL_JSON, Draft
 from pytest_agentlatency.wire.frames import Body, Frame, error_of_status, read
-from pytest_agentlatency.wire.jsonedge import compact, loads, mapping, number, sequence, string, tokens
+from pytest_agentlatency.wire.jsonedge import arguments, compact, loads, mapping, number, sequence, string, tokens
 from pytest_agentlatency.wire.message import Answer, Message, Prompt
 from pytest_agentlatency.wire.openai_content import parts
 from pytest_agentlatency.wire.paths import path_of
@@ -83,7 +83,7 @@ class BedrockInvoke:
     def answer(self, response: Response) -> Answer:
         """What the response says, read as the format that its first message shows."""
         body = _unwrapped(read(response))
-        first = mapping(body.frames[0].value) if body.frames else {}
+        first = mapping(body.frames[0].value if body.frames else None)
         if string(first.get("type")):
             reading = anthropic.Reading(streamed=body.streamed)
             for frame in body.frames:
@@ -240,8 +240,7 @@ class _Reading:
         if not self.streamed or block is None:
             return held
         if "toolUse" in held:
-            arguments = loads(block.text) if block.text else {}
-            return {"toolUse": {**held["toolUse"], "input": block.text if arguments is None else arguments}}
+            return {"toolUse": {**held["toolUse"], "input": arguments(block.text)}}
         if "reasoningContent" in held:
             return {
                 "reasoningContent": {"reasoningText": {**held["reasoningContent"]["reasoningText"], "text": block.text}}

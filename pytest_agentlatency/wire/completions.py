@@ -33,7 +33,7 @@ class OpenAICompletions(OpenAIChat):
         prompts = several if several and all(isinstance(each, str) for each in several) else [given]
         return Prompt(
             model=string(body.get("model")),
-            messages=tuple(_message(each, f"prompt[{index}]") for index, each in enumerate(prompts)),
+            messages=tuple(_message(each, f"prompt[{at}]") for at, each in enumerate(prompts) if each is not None),
             params=params(body, _TAKEN),
             streamed=body.get("stream") is True,
         )

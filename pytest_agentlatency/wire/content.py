@@ -9,7 +9,7 @@ from typing import Any
 
 from pytest_agentlatency.wire.jsonedge import canonical
 
-_MARKERS = ("cache_control", "prompt_cache_breakpoint")  # Anthropic and those who pass it on; OpenAI from GPT-5.6
+_NO_PART = {"cache_control", "prompt_cache_breakpoint"}  # Anthropic and those who pass it on; OpenAI from GPT-5.6
 _JPEG = b"\xff\xd8"
 _HEAD = 64  # PNG, GIF and WebP state their size within the first 32 bytes
 _JPEG_HEAD = 64 * 1024  # a JPEG's stands behind its EXIF and colour profile
@@ -36,12 +36,12 @@ def data_url_head(url: str) -> bytes:
 
 def is_marked(value: Mapping[str, Any]) -> bool:
     """Whether an object carries a cache breakpoint of its own."""
-    return any(value.get(marker) for marker in _MARKERS)
+    return bool(value.get("cache_control") or value.get("prompt_cache_breakpoint"))
 
 
 def unmarked(value: Mapping[str, Any]) -> dict[str, Any]:
     """Copy an object without its own cache marker and without null members, which mean the same as missing ones."""
-    return {key: each for key, each in value.items() if key not in _MARKERS and each is not None}
+    return {key: each for key, each in value.items() if key not in _NO_PART and each is not None}
 
 
 def params(body: Mapping[str, Any], taken: frozenset[str]) -> dict[str, str]:

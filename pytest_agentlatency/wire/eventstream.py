@@ -1,6 +1,7 @@
 """AWS event stream frames (`application/vnd.amazon.eventstream`), as Bedrock sends them.
 
-Owns the binary framing: prelude and its checksum, headers, payload. Refuses to know what a payload means, and does no I/O.
+Owns the binary framing: prelude and its checksum, headers, payload. Refuses to know what a payload means, and does no
+I/O.
 """
 
 from collections.abc import Iterable, Iterator

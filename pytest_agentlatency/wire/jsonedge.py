@@ -30,6 +30,12 @@ def loads(data: bytes | str) -> Any:
     return value
 
 
+def arguments(text: str) -> Any:
+    """Value of a tool call's arguments; the text as it is when it was cut off, an empty object when there is none."""
+    value = loads(text or "{}")
+    return text if value is None else value
+
+
 def canonical(value: Any) -> str:
     """JSON text with sorted keys and no spaces; empty when the value is nested too deeply to be written."""
     try:

@@ -67,7 +67,7 @@ class Prompt:
     tools: tuple[ToolDefinition, ...] = ()
     system: tuple[Block, ...] = ()
     messages: tuple[Message, ...] = ()
-    params: Mapping[str, str] = field(default_factory=dict)
+    params: Mapping[str, str] = field(default_factory=dict[str, str])
     """Every other top-level field of the body -> canonical JSON."""
     streamed: bool = False
     previous_id: str = ""
