@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import pytest
 
+from pytest_agentlatency.analysis.assembly import assemble
 from pytest_agentlatency.cassette import foreign
 from pytest_agentlatency.wire import registry
 from tests.corpus import material, rules
@@ -30,7 +31,7 @@ class Compared:
     read: list[tuple[bytes, int, int | None]]
     """Request body, status, input tokens."""
     said: list[rules.Said]
-    warnings: tuple[foreign.Doubt, ...]
+    found: foreign.Foreign
 
     @property
     def whole(self) -> bool:
@@ -48,7 +49,7 @@ def compared(release: material.Release) -> Iterator[Compared]:
         calls = [
             (attempt.request.body, attempt.response.status, context(attempt)) for attempt in found.recording.attempts
         ]
-        yield Compared(f"{release.name}/{path}", calls, rules.calls(data), found.warnings)
+        yield Compared(f"{release.name}/{path}", calls, rules.calls(data), found)
 
 
 def context(attempt):
@@ -93,4 +94,30 @@ def test_nearly_every_file_with_model_calls_is_read_whole(corpus):
 
 def test_no_honest_recording_is_taken_for_an_edited_one(corpus):
     """Images, server tools, dropped thinking, compaction: none of these 2,500 calls was edited afterwards."""
-    assert [str(doubt) for each in corpus for doubt in each.warnings if doubt.call is not None] == []
+    assert [str(doubt) for each in corpus for doubt in each.found.warnings if doubt.call is not None] == []
+
+
+def test_every_recording_becomes_a_run_with_all_its_calls(corpus):
+    runs = [(each.name, assemble(each.found.recording), each.found.recording.calls) for each in corpus]
+
+    assert [name for name, run, calls in runs if len(run.calls) != len(calls)] == []
+
+
+LONG_RUNS = {
+    "crewai/tests/cassettes/tools/test_max_usage_count_is_respected.yaml": 6,
+    "crewai/tests/cassettes/utilities/TestAnthropicStructuredPlanning"
+    ".test_anthropic_research_workflow_generates_steps.yaml": 10,
+    "chatlas/tests/_vcr/test_provider_google/test_google_mixed_tools_end_to_end.yaml": 7,
+}
+"""Runs whose turns were counted by hand."""
+
+
+@pytest.mark.parametrize("name", LONG_RUNS)
+def test_a_long_run_has_its_turns_in_one_lane(corpus, name):
+    run = assemble(next(each.found.recording for each in corpus if each.name == name))
+
+    longest = max((lane.turns for lane in run.lanes), key=len)
+    contexts = [turn.call.usage.context for turn in longest]
+
+    assert len(longest) == LONG_RUNS[name]
+    assert contexts == sorted(contexts)

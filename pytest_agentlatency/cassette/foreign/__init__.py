@@ -29,6 +29,7 @@ from pytest_agentlatency.cassette.foreign.plausible import Doubt
 from pytest_agentlatency.cassette.limits import DEFAULT, Limits, check
 from pytest_agentlatency.model.clock import Ns
 from pytest_agentlatency.model.recording import Recording
+from pytest_agentlatency.wire import jsonedge
 
 __all__ = ["CONTAINERS", "Doubt", "Exchange", "Foreign", "read"]
 
@@ -104,7 +105,10 @@ def read(source: str | os.PathLike[str] | bytes, limits: Limits = DEFAULT) -> Fo
 
 
 def _is_ours(document: Any) -> bool:
-    return isinstance(document, dict) and KEY in document
+    """Whether it carries our key: at its top, or, when plain vcrpy has saved it anew, in its responses."""
+    whole = jsonedge.mapping(document)
+    responses = (jsonedge.mapping(each).get("response") for each in jsonedge.sequence(whole.get("interactions")))
+    return KEY in whole or any(KEY in jsonedge.mapping(each) for each in responses)
 
 
 def _container(document: Any) -> Container:

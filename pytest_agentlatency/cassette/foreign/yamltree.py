@@ -13,9 +13,6 @@ from typing import Any
 from pytest_agentlatency.cassette.errors import Unreadable
 from pytest_agentlatency.cassette.limits import Limits, check
 
-UNFOLDED = 2
-"""How many times the size limit of a file its nodes and characters may reach with every alias written out."""
-
 _CORE = "tag:yaml.org,2002:"
 _INT = re.compile(r"[-+]?(?:0|[1-9][0-9]{0,30})")
 _FLOAT = re.compile(r"[-+]?[0-9]+\.[0-9]*(?:[eE][-+][0-9]+)?|[-+]?\.[0-9]+(?:[eE][-+][0-9]+)?")
@@ -36,7 +33,8 @@ class _Open:
     value: list[Any] | dict[Any, Any]
     tag: str
     anchor: str | None
-    size: int = 1
+    before: tuple[int, int]
+    """Nodes and characters of the document up to it."""
     key: Any = _NO_KEY
 
 
@@ -47,20 +45,25 @@ class _Tree:
     name: str
     limits: Limits
     open: list[_Open] = field(default_factory=list[_Open])
-    anchors: dict[str, tuple[Any, int]] = field(default_factory=dict[str, tuple[Any, int]])
+    anchors: dict[str, tuple[Any, int, int]] = field(default_factory=dict[str, tuple[Any, int, int]])
+    """Name -> finished value, its nodes and its characters."""
     roots: list[Any] = field(default_factory=list[Any])
     nodes: int = 0
-    unfolded: int = 0
+    characters: int = 0
 
-    def add(self, value: Any, size: int, anchor: str | None) -> None:
+    @property
+    def total(self) -> tuple[int, int]:
+        """Nodes and characters so far."""
+        return self.nodes, self.characters
+
+    def add(self, value: Any) -> None:
         """Put a complete value into what is open."""
-        if anchor is not None:
-            self.anchors[anchor] = (value, size)
         if not self.open:
+            if self.roots:
+                raise _broken(self.name, "it holds several documents, where one was expected")
             self.roots.append(value)
             return
         top = self.open[-1]
-        top.size += size
         if isinstance(top.value, list):
             top.value.append(value)
         elif top.key is _NO_KEY:
@@ -74,15 +77,19 @@ class _Tree:
             raise _broken(self.name, "a mapping has a list or a mapping as a key")
         return value
 
-    def count(self, size: int) -> None:
-        """Keep the limits."""
-        self.nodes += 1
-        self.unfolded += size
+    def name_it(self, anchor: str | None, value: Any, before: tuple[int, int]) -> None:
+        """Remember a complete value, and what it adds wherever an alias stands for it."""
+        if anchor is not None:
+            self.anchors[anchor] = (value, self.nodes - before[0], self.characters - before[1])
+
+    def count(self, nodes: int, characters: int) -> None:
+        """Keep the limits, with every alias counted as if it were written out."""
+        self.nodes += nodes
+        self.characters += characters
         if self.nodes > self.limits.values:
             check(self.nodes, self.limits.values, "values", self.name)
-        if self.unfolded > UNFOLDED * self.limits.file:
-            what = "characters with every alias written out"
-            check(self.unfolded, UNFOLDED * self.limits.file, what, self.name)
+        if self.characters > self.limits.file:
+            check(self.characters, self.limits.file, "characters with every alias written out", self.name)
         if len(self.open) > self.limits.depth:
             check(len(self.open), self.limits.depth, "nested collections", self.name)
 
@@ -98,8 +105,8 @@ def load(data: bytes, name: str, limits: Limits) -> Any:
     loader: Any = None
     try:
         loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)(data)
-        while loader.check_event():
-            _take(tree, loader.get_event())
+        while not isinstance(event := loader.get_event(), yaml.StreamEndEvent):
+            _take(tree, event)
     except yaml.YAMLError as error:
         raise _broken(name, _told(error)) from None
     except UnicodeDecodeError as error:
@@ -107,9 +114,7 @@ def load(data: bytes, name: str, limits: Limits) -> Any:
     finally:
         if loader is not None:
             loader.dispose()
-    if len(tree.roots) == 1:
-        return tree.roots[0]
-    raise _broken(name, f"it holds {len(tree.roots)} documents, where one was expected")
+    return tree.roots[0] if tree.roots else None
 
 
 def _broken(name: str, fault: str) -> Unreadable:
@@ -125,25 +130,28 @@ def _told(error: Exception) -> str:
 def _take(tree: _Tree, event: Any) -> None:
     match type(event).__name__:
         case "ScalarEvent":
-            size = 1 + len(event.value)
-            tree.count(size)
-            tree.add(_scalar(event, tree.name), size, event.anchor)
+            before, value = tree.total, _scalar(event, tree.name)
+            tree.count(1, len(event.value))
+            tree.name_it(event.anchor, value, before)
+            tree.add(value)
         case "SequenceStartEvent" | "MappingStartEvent" as name:
-            tree.count(1)
-            value: list[Any] | dict[Any, Any] = [] if name == "SequenceStartEvent" else {}
-            tree.open.append(_Open(value, event.tag or "", event.anchor))
+            opened = _Open([] if name == "SequenceStartEvent" else {}, event.tag or "", event.anchor, tree.total)
+            tree.count(1, 0)
+            tree.open.append(opened)
         case "SequenceEndEvent" | "MappingEndEvent":
             done = tree.open.pop()
-            tree.add(_unwrapped(done.value, done.tag), done.size, done.anchor)
+            value = _unwrapped(done.value, done.tag)
+            tree.name_it(done.anchor, value, done.before)
+            tree.add(value)
         case "AliasEvent":
-            value, size = _anchored(tree, event)
-            tree.count(size)
-            tree.add(value, size, None)
+            value, nodes, characters = _anchored(tree, event)
+            tree.count(nodes, characters)
+            tree.add(value)
         case _:
             pass
 
 
-def _anchored(tree: _Tree, event: Any) -> tuple[Any, int]:
+def _anchored(tree: _Tree, event: Any) -> tuple[Any, int, int]:
     if event.anchor in tree.anchors:
         return tree.anchors[event.anchor]
     raise _broken(tree.name, f"alias {event.anchor!r} stands for what is around it, or for nothing{_line(event)}")

@@ -87,8 +87,15 @@ def test_a_billion_laughs_are_refused_by_what_they_would_unfold_to():
     lines = ["a0: &a0 [lol, lol, lol, lol, lol, lol, lol, lol, lol, lol]"]
     lines += [f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]" for n in range(1, 12)]
 
-    with pytest.raises(Refused, match="every alias written out"):
+    with pytest.raises(Refused, match="values, at most 2,000,000 are read"):
         tree("\n".join(lines))
+
+
+def test_aliases_of_a_long_text_are_refused_by_its_length():
+    lines = ["a: &a " + "x" * 10_000, "b:", *["- *a"] * 200]
+
+    with pytest.raises(Refused, match="every alias written out, at most 1,000,000"):
+        tree("\n".join(lines), Limits(file=1_000_000))
 
 
 def test_nesting_is_bounded():
