@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import dropwhile
 
-from pytest_agentlatency.wire.lineage import Head, head_of, overlap, shared
+from pytest_agentlatency.wire.head import Head, head_of, opens_system, overlap, shared
 from pytest_agentlatency.wire.message import Prompt
 
 ENOUGH = 0.5
@@ -30,7 +30,7 @@ class Opening:
 
 def opening(provider: str, prompt: Prompt) -> Opening:
     """How the conversation of a prompt starts."""
-    first = next(dropwhile(lambda message: message.role in {"system", "developer"}, prompt.messages), None)
+    first = next(dropwhile(opens_system, prompt.messages), None)
     task = "\n".join(block.text for block in first.blocks) if first else ""
     return Opening(provider, prompt.model, head_of(prompt), task, prompt.streamed)
 

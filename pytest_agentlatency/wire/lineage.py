@@ -16,21 +16,14 @@ Rules, in order:
 4. Otherwise a new lane. A compaction that keeps nothing but a summary can't be told from a fresh task.
 """
 
-from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from itertools import dropwhile, takewhile
 
+from pytest_agentlatency.wire.head import Head, alike, head_of, opens_system
 from pytest_agentlatency.wire.jsonedge import canonical, loads
 from pytest_agentlatency.wire.message import Answer, Block, Message, Prompt
 
-ALIKE = 0.5
-"""Two heads are alike when their system texts (see `overlap`) or tool names (Jaccard) overlap at least this much."""
-
-_OPENING = (
-    4000  # characters: a system prompt says at its beginning whose it is; comparing the rest would only cost time
-)
-_HEAD_ROLES = frozenset({"system", "developer"})
 _MODEL_ROLES = frozenset({"assistant", "model"})
 _SPOKEN = frozenset({"text", "thinking", "tool_use", "tool_result"})
 _ROOT = 0
@@ -54,16 +47,6 @@ class Placement:
     """These are the lane's previous messages once more."""
     rewritten_from: str | None = None
     """When the history was rewritten, path of the first block that the lane's previous request had not there."""
-
-
-@dataclass(frozen=True, slots=True)
-class Head:
-    """What a request says before its conversation starts."""
-
-    tools: frozenset[str]
-    """Names."""
-    system: str
-    """Text of the system blocks and of the system messages that open the history."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,7 +210,7 @@ class Lineage:
         return Placement(lane.id, lane.turns, prompt, lane.whole, extends, repeats, rewritten)
 
     def _track(self, prompt: Prompt) -> _Track:
-        body = tuple(dropwhile(_opens_system, prompt.messages))
+        body = tuple(dropwhile(opens_system, prompt.messages))
         return _Track(head_of(prompt), tuple(self._steps(body, _ROOT)))
 
     def _steps(self, messages: tuple[Message, ...], node: int) -> list[_Step]:
@@ -235,14 +218,14 @@ class Lineage:
         for message in messages:
             made = message.role in _MODEL_ROLES
             for block in message.blocks:
-                key = self._key(made, message.role, block)
+                key = self._key(message.role, block)
                 node = self._nodes.setdefault((node, key), len(self._nodes) + 1)
                 steps.append(_Step(key, node, block.path, made, "thinking" in block.kind))
         return steps
 
-    def _key(self, made: bool, role: str, block: Block) -> int:  # noqa: FBT001
+    def _key(self, role: str, block: Block) -> int:
         """Number of the block's content; a new one for content not met before."""
-        who = "" if block.kind == "tool_result" else "model" if made else role
+        who = "" if block.kind == "tool_result" else "model" if role in _MODEL_ROLES else role
         said = (block.text, block.media) if block.kind in _SPOKEN or block.media else (block.raw,)
         seen = (who, block.kind, block.name if block.kind == "tool_use" else "", *said)
         key = self._keys.get(seen)
@@ -322,46 +305,3 @@ def _filled(prompt: Prompt, held: Prompt) -> Prompt:
         system=prompt.system or held.system,
         messages=(*held.messages, *prompt.messages),
     )
-
-
-def head_of(prompt: Prompt) -> Head:
-    """What the prompt says before its conversation starts."""
-    return Head(frozenset(tool.name for tool in prompt.tools), "\n".join(_system_texts(prompt)))
-
-
-def _system_texts(prompt: Prompt) -> Iterator[str]:
-    yield from (block.text for block in prompt.system)
-    for message in takewhile(_opens_system, prompt.messages):
-        yield from (block.text for block in message.blocks)
-
-
-def _opens_system(message: Message) -> bool:
-    return message.role in _HEAD_ROLES
-
-
-def alike(one: Head, other: Head) -> bool:
-    """Whether two heads may belong to one lane: a clock in the system prompt or one more tool makes no new agent."""
-    if one == other:
-        return True
-    if overlap(one.system, other.system) >= ALIKE and one.system:
-        return True
-    if one.tools and other.tools:
-        return shared(one.tools, other.tools) >= ALIKE
-    return not one.system and not other.system
-
-
-def shared(one: frozenset[str], other: frozenset[str]) -> float:
-    """Jaccard index of two sets, 0-1; 1 for two empty ones."""
-    return len(one & other) / len(one | other) if one or other else 1.0
-
-
-def overlap(one: str, other: str) -> float:
-    """Likeness of two texts, 0-1: 1 when one contains the other, since prompts grow by additions.
-
-    Otherwise the Dice coefficient of the words in their first 4000 characters.
-    """
-    if one and other and (one in other or other in one):
-        return 1.0
-    left, right = Counter(one[:_OPENING].split()), Counter(other[:_OPENING].split())
-    total = left.total() + right.total()
-    return 2 * (left & right).total() / total if total else float(one == other)

@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 
 from pytest_agentlatency.model.recording import Request, Response
 from pytest_agentlatency.wire.anthropic import Anthropic
-from pytest_agentlatency.wire.lineage import Lineage, Placement
+from pytest_agentlatency.wire.lineage import Exchange, Lineage, Placement, place_all
 from pytest_agentlatency.wire.message import Answer, Prompt
+from pytest_agentlatency.wire.openai import OpenAIChat
 
 ANTHROPIC = Anthropic()
 SEARCH = {"name": "search", "description": "Find pages.", "input_schema": {"type": "object"}}
@@ -279,6 +280,39 @@ def test_continuation_after_a_failed_one_is_a_re_ask():
     continued = prompt(user("go on"), thread={"previous_message_id": "msg_1"})
     run.ask(continued)
     assert where(run.ask(continued)) == (1, 3)
+
+
+def test_system_message_of_a_chat_is_head_not_history():
+    """OpenAI's chat keeps the system prompt among the messages; a clock in it makes no new lane."""
+
+    def chat(clock: str, *messages: dict[str, Any]) -> Prompt:
+        system = {"role": "system", "content": f"{SUPPORT} It is {clock}."}
+        body = json.dumps({"model": "m", "messages": [system, *messages]}).encode()
+        return OpenAIChat().prompt(Request("POST", "https://host/v1/chat/completions", body=body))
+
+    called = {"id": "call_1", "type": "function", "function": {"name": "search", "arguments": "{}"}}
+    run = Conversation()
+    run.ask(chat("12:03", {"role": "user", "content": "Q"}))
+    asked = {"role": "assistant", "content": None, "tool_calls": [called]}
+    second = run.ask(
+        chat(
+            "12:04", {"role": "user", "content": "Q"}, asked, {"role": "tool", "tool_call_id": "call_1", "content": "r"}
+        )
+    )
+    assert where(second) == (1, 2)
+    assert second.extends
+
+
+def test_calls_of_a_finished_run_are_placed_by_when_they_were_in_flight():
+    """Equal requests: overlapping ones are parallel, later ones and those without times are re-asks."""
+    same = prompt(user("Q"))
+
+    def lanes(*times: tuple[int | None, int | None]) -> list[tuple[int, int]]:
+        return [where(each) for each in place_all([Exchange(same, answer(text("A")), *time) for time in times])]
+
+    assert lanes((0, 10), (5, 15)) == [(1, 1), (2, 1)]
+    assert lanes((0, 10), (10, 15)) == [(1, 1), (1, 2)]
+    assert lanes((None, None), (None, None)) == [(1, 1), (1, 2)]
 
 
 def test_empty_prompts_are_never_taken_for_one_another():
