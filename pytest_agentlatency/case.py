@@ -12,8 +12,8 @@ from pathlib import Path
 from pytest_agentlatency.agent_run import AgentRun
 from pytest_agentlatency.analysis import counters
 from pytest_agentlatency.analysis.counters import Counter, CounterError
+from pytest_agentlatency.budgets import analyses
 from pytest_agentlatency.budgets.budget import judge
-from pytest_agentlatency.budgets.figure import Figures
 from pytest_agentlatency.budgets.phrase import Phrase
 from pytest_agentlatency.budgets.verdict import Judgement
 from pytest_agentlatency.capture.session import Plan, Session
@@ -169,7 +169,9 @@ class Case:
     def _judged(self, session: Session, *, passed: bool) -> Outcome:
         told = session.told()
         problems = session.problems()
-        judgements = tuple(judge(phrase, told.run, Figures()) for phrase in self.phrases)
+        prompts = {reading.call.record.id: reading.prompt for reading in told.readings}
+        figures = analyses.figures(told.run, prompts, session.plan.counter)
+        judgements = tuple(judge(phrase, told.run, figures) for phrase in self.phrases)
         broken = failure.message(judgements, told.run, strict=self.settings.strict_growth)
         message = "\n\n".join(problems) or broken
         kept = self._keep(session, trustworthy=not problems, passed=passed and not message)
