@@ -19,7 +19,7 @@ import threading
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 
 from pytest_agentlatency.cassette import canonical, likeness
 from pytest_agentlatency.cassette.difference import SNIPPET, characters, difference
@@ -27,6 +27,7 @@ from pytest_agentlatency.cassette.headers import clean_url
 from pytest_agentlatency.cassette.likeness import Opening
 from pytest_agentlatency.cassette.masks import Masks, differing
 from pytest_agentlatency.cassette.recorded import RecordedCall, asked, recorded_calls
+from pytest_agentlatency.cassette.secrets import NOTHING_LEARNED, Learned, hidden
 from pytest_agentlatency.model.recording import Attempt, CallRecord, Recording, Request
 from pytest_agentlatency.model.run import Difference, Verdict
 from pytest_agentlatency.wire.lineage import Lineage, Placement
@@ -100,9 +101,18 @@ _Index = Mapping[canonical.Key, list[_Slot]]
 class Matcher:
     """Pairs the live calls of one run with a recording's. Safe to use from several threads."""
 
-    def __init__(self, recording: Recording, *, masks: Masks | None = None, strict: bool = False) -> None:
+    def __init__(
+        self,
+        recording: Recording,
+        *,
+        masks: Masks | None = None,
+        strict: bool = False,
+        learned: Learned = NOTHING_LEARNED,
+    ) -> None:
+        """`learned` credentials are shown in no difference; they may be learned while the matcher is in use."""
         self._masks = masks.fresh() if masks else Masks()
         self._strict = strict
+        self._learned = learned
         self._slots = [_Slot(call) for call in recorded_calls(recording)]
         test = recording.facts.test
         self._rerun = f"pytest {shlex.quote(test)} --latency-mode=record" if test else "pytest --latency-mode=record"
@@ -150,7 +160,7 @@ class Matcher:
             self._live.later(request, slot.call)
         else:
             slot = self._by_turn(live_call, request)
-        found = None if verdict is Verdict.IDENTICAL else _differs(slot.call.request, request)
+        found = None if verdict is Verdict.IDENTICAL else self._differs(slot.call.request, request)
         if self._strict and verdict is Verdict.DRIFTED and not masked:
             reason = f"model call {live_call} differs from the recorded one, and matching is strict."
             raise self._unmatched(reason, request, slot.call)
@@ -189,7 +199,8 @@ class Matcher:
         opening, placement = self._live.place(request)
         followed = self._live.following.get(placement.lane)
         slot = self._next_turn(followed, placement) if followed else None
-        slot = slot or self._most_alike(opening)
+        if slot is None and (followed is None or placement.repeats):  # equal requests may have been parallel lanes
+            slot = self._most_alike(opening)
         if slot is None or not likeness.answerable(slot.call.opening, opening):
             raise self._no_counterpart(live_call, request, opening, placement)
         self._live.follow(placement, slot.call)
@@ -241,8 +252,15 @@ class Matcher:
         return self._unmatched(reason, request, nearest)
 
     def _unmatched(self, reason: str, request: Request, nearest: RecordedCall | None) -> Unmatched:
-        found = _differs(nearest.request, request) if nearest else None
+        found = self._differs(nearest.request, request) if nearest else None
         return Unmatched(reason, request, nearest, found, self._rerun)
+
+    def _differs(self, recorded: Request, live: Request) -> Difference | None:
+        found = difference(recorded.body, live.body, partial(hidden, learned=self._learned))
+        if found is None and canonical.exact(recorded) != canonical.exact(live):
+            one, other = (f"{each.method} {clean_url(each.url)}" for each in (recorded, live))
+            return Difference("url", one[:SNIPPET], other[:SNIPPET]) if one != other else None
+        return found
 
 
 def _indexed(keyed: Iterable[tuple[canonical.Key, _Slot]]) -> _Index:
@@ -288,11 +306,3 @@ class _LiveLanes:
         provider, prompt = asked(request)
         placement = self._lineage.place(prompt)
         return likeness.opening(provider, placement.prompt), placement
-
-
-def _differs(recorded: Request, live: Request) -> Difference | None:
-    found = difference(recorded.body, live.body)
-    if found is None and canonical.exact(recorded) != canonical.exact(live):
-        one, other = (f"{each.method} {clean_url(each.url)}" for each in (recorded, live))
-        return Difference("url", one[:SNIPPET], other[:SNIPPET]) if one != other else None
-    return found

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from pytest_agentlatency.cassette.masks import Masks
 from pytest_agentlatency.cassette.matching import Match, Matcher, Unmatched
+from pytest_agentlatency.cassette.secrets import Learned
 from pytest_agentlatency.model.clock import Ns
 from pytest_agentlatency.model.recording import Attempt, CallRecord, Facts, Recording, Request, Response, Stamps
 from pytest_agentlatency.model.run import Verdict
@@ -299,6 +300,16 @@ def test_call_beyond_the_recorded_turns_is_unmatched():
     assert "pytest 'tests/test_a.py::test_b[x y]' --latency-mode=record" in message
 
 
+def test_lane_that_runs_on_takes_nothing_from_another():
+    """Both lanes have one system prompt; the second was recorded and is still to come."""
+    first, second = conversation("Find a hotel in Rome", 2), conversation("Compare train tickets", 1, first=3)
+    matcher = Matcher(recorded(*first, *second))
+    take_all(matcher, first)
+    with pytest.raises(Unmatched, match="lane 1 of the cassette holds 2 turn"):
+        matcher.take(3, conversation("Find a hotel in Rome", 3)[2])
+    assert matcher.take(4, second[0]).verdict is Verdict.IDENTICAL
+
+
 def test_request_made_once_too_often_says_so():
     matcher = Matcher(recorded(ask(user("Q"))))
     matcher.take(1, ask(user("Q")))
@@ -329,6 +340,14 @@ def test_miss_shows_no_secret_of_either_request():
     with pytest.raises(Unmatched) as error:
         matcher.take(2, ask(user(f"My key is {key[:-2]}Zz.")))
     assert "sk-ant" not in str(error.value) + repr(error.value)
+
+
+def test_learned_credential_is_shown_in_no_difference():
+    """It has no prefix that would give it away."""
+    matcher = Matcher(recorded(ask(user("Q"))), learned=Learned(["gateway0123456789"]))
+    match = matcher.take(1, ask(user("Q gateway0123456789")))
+    assert match.difference is not None
+    assert "gateway" not in match.difference.live
 
 
 def test_empty_cassette_answers_nothing():
