@@ -77,9 +77,7 @@ def octets(value: Any) -> bytes:
         return b""
     if isinstance(value, bytes):
         return value
-    text = (
-        value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=str)
-    )
+    text = value if isinstance(value, str) else _compact(value)
     return text.encode("utf-8", "surrogatepass")
 
 

@@ -1,7 +1,8 @@
 """Stored bodies: decoded when they are coded, left alone when they only say so."""
 
 import gzip
-import importlib.util
+import importlib
+import sys
 import zlib
 from dataclasses import replace
 
@@ -78,6 +79,23 @@ def test_a_coding_without_its_package_names_the_package(body, header, package, m
 
     assert found.response.body == body
     assert f"install {package} to read them" in found.notes[0]
+
+
+def test_brotli_is_decoded_where_its_package_is():
+    brotli = pytest.importorskip("brotli")
+
+    assert decoded(brotli.compress(PLAIN), "br").response.body == PLAIN
+    with pytest.raises(Refused, match="decompressed bodies"):
+        decoded(brotli.compress(bytes(20 * MIB)), "br")
+
+
+def test_zstandard_is_decoded_where_its_package_is():
+    module = "compression.zstd" if sys.version_info >= (3, 14) else "backports.zstd"
+    zstd = pytest.importorskip(module)
+
+    assert decoded(zstd.compress(PLAIN)).response.body == PLAIN
+    with pytest.raises(Refused, match="decompressed bodies"):
+        decoded(zstd.compress(bytes(20 * MIB)))
 
 
 def test_a_request_body_is_decoded_too():
