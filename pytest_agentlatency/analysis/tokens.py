@@ -16,6 +16,7 @@ from typing import Any, Self
 
 from pytest_agentlatency.analysis.counters import Counter
 from pytest_agentlatency.analysis.images import image_tokens
+from pytest_agentlatency.analysis.toolforms import shown
 from pytest_agentlatency.model.usage import Tokens, Usage
 from pytest_agentlatency.wire.message import Block, Message, Prompt
 
@@ -104,7 +105,7 @@ def _tool_items(prompt: Prompt) -> Iterator[Item]:
     extra = frame_of(prompt.model).tool
     for tool in prompt.tools:
         if not tool.deferred or tool.name in referenced:
-            yield Item(Source.TOOL_DEFINITION, tool.path, _definition(tool.raw), tool.name, tool.raw, extra)
+            yield Item(Source.TOOL_DEFINITION, tool.path, shown(tool.raw, prompt.model), tool.name, tool.raw, extra)
 
 
 _REFERENCE = re.compile(r'"tool_name":"([^"]+)"')
@@ -116,18 +117,6 @@ def _referenced(prompt: Prompt) -> frozenset[str]:
         name for block in prompt.blocks if '"tool_reference"' in block.raw for name in _REFERENCE.findall(block.raw)
     }
     return frozenset(called | named)
-
-
-@lru_cache(maxsize=4096)
-def _definition(raw: str) -> str:
-    """A definition as the model reads it: name, description and parameters, spaced JSON."""
-    value = _parsed(raw)
-    inner = value.get("function", value) if isinstance(value, dict) else value
-    if not isinstance(inner, dict) or "name" not in inner:
-        return raw
-    schema = inner.get("input_schema") or inner.get("parameters") or {}
-    shown = {"description": inner.get("description", ""), "name": inner["name"], "parameters": schema}
-    return json.dumps(shown, ensure_ascii=False)
 
 
 def _system_items(prompt: Prompt) -> Iterator[Item]:
@@ -385,3 +374,17 @@ def doubts(pairs: Sequence[tuple[int, int]]) -> tuple[str, ...]:
 
 
 _LOWEST, _HIGHEST, _GAP = 0.5, 20, 500
+
+
+def server_side(prompt: Prompt) -> bool:
+    """Whether the provider runs part of the turn itself or edits the context: usage is then no size of this prompt.
+
+    Server tools' code containers, MCP servers, context editing, compaction, tools that are searched for.
+    """
+    if _SERVED & prompt.params.keys() or any(tool.deferred for tool in prompt.tools):
+        return True
+    return any(block.kind in _SERVED_BLOCKS for block in prompt.blocks)
+
+
+_SERVED = frozenset({"container", "mcp_servers", "context_management"})
+_SERVED_BLOCKS = frozenset({"server_tool_use", "mcp_tool_use", "compaction", "container_upload"})
