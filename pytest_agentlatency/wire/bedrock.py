@@ -155,11 +155,12 @@ class _Reading:
         """Take the next event, or the whole response."""
         if self.streamed and frame.chunk is not None:
             self.draft.event(frame.chunk)
-        value = mapping(frame.value)
-        kind = frame.name
-        if kind not in _EVENTS and len(value) == 1:  # Nova, invoked: {"contentBlockDelta": {...}}
-            kind, value = next(iter(value)), mapping(next(iter(value.values())))
+        kind, value = frame.name, mapping(frame.value)
         collect(self.extras, value)
+        if not kind:  # Nova, invoked: {"contentBlockDelta": {...}}
+            kind = next((key for key in value if key in _EVENTS), "")
+            value = mapping(value.get(kind)) if kind else value
+            collect(self.extras, value)
         self.usage.update(mapping(value.get("usage")))
         self.stop_reason = string(value.get("stopReason")) or self.stop_reason
         if frame.failed:

@@ -167,6 +167,8 @@ def test_c2_cumulative_usage_overwrites_and_missing_fields_stay():
     response = typed_stream(start(), ended(output_tokens=15), ended(input_tokens=25, output_tokens=40), STOP)
     usage = PROVIDER.answer(response).usage
     assert (usage.uncached, usage.output) == (25, 40)
+    nulled = ended(output_tokens=40, input_tokens=None, cache_read_input_tokens=None)
+    assert PROVIDER.answer(typed_stream(start(), nulled)).usage.uncached == 25
     assert json.loads(usage.raw) == {"input_tokens": 25, "output_tokens": 40}
 
 
@@ -234,6 +236,22 @@ def test_b2_hidden_thinking_is_inferred_from_its_opening():
     assert (found.first_token, found.first_output, found.last_token, found.inferred) == (1, 6, 6, True)
 
 
+def test_hidden_thinking_that_opens_with_its_signature():
+    found = marks(start(), opened(0, type="thinking", thinking="", signature="c2lnbmVk"))
+    assert (found.first_token, found.last_token, found.inferred) == (1, 1, True)
+
+
+def test_hidden_thinking_after_text_does_not_move_the_first_token():
+    found = marks(
+        start(),
+        opened(0, type="text", text="Hm"),
+        opened(1, type="thinking", thinking=""),
+        PING,
+        delta(1, "signature_delta", signature="c2lnbmVk"),
+    )
+    assert (found.first_token, found.last_token, found.inferred) == (1, 4, False)
+
+
 def test_signature_after_shown_thinking_is_no_token():
     found = marks(*RICH[:7])
     assert (found.first_token, found.last_token, found.inferred) == (3, 4, False)
@@ -258,6 +276,7 @@ def test_b3_stream_without_content_has_no_first_token():
     ("block", "output"),
     [
         ({"type": "redacted_thinking", "data": "RU5D"}, None),
+        ({"type": "thinking", "thinking": "Hm"}, None),
         ({"type": "server_tool_use", "id": "s", "name": "web_search", "input": {}}, 1),
         ({"type": "web_search_tool_result", "tool_use_id": "s", "content": [{"type": "web_search_result"}]}, 1),
         ({"type": "text", "text": "Hi"}, 1),
@@ -354,6 +373,13 @@ def test_cache_markers_are_seen_and_are_no_part_of_a_block():
         {"type": "tool_result", "tool_use_id": "t", "content": [{"type": "text", "text": "x", **marker}]}
     )
     assert (text.cache_marked, result.cache_marked) == (True, True)
+    plain = {"type": "text", "text": "y"}
+    outer, second, none = blocks(
+        {"type": "tool_result", "tool_use_id": "t", "content": [plain], **marker},
+        {"type": "tool_result", "tool_use_id": "t", "content": [plain, {**plain, **marker}]},
+        {"type": "tool_result", "tool_use_id": "t", "content": [plain]},
+    )
+    assert (outer.cache_marked, second.cache_marked, none.cache_marked) == (True, True, False)
     assert "cache_control" not in text.raw + result.raw
 
 

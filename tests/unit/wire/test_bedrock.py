@@ -165,8 +165,11 @@ def test_claude_s_prompt_is_read_as_anthropic_reads_it():
 
 
 def test_nova_invoked_speaks_converse():
-    events = tuple({kind: value} for kind, value in RICH)
-    assert INVOKE.answer(enveloped(*events)).message == PROVIDER.answer(bedrock_stream(*RICH)).message
+    events = [{kind: value} for kind, value in RICH]
+    events[-1]["amazon-bedrock-invocationMetrics"] = {"firstByteLatency": 400}
+    answer = INVOKE.answer(enveloped(*events))
+    assert answer.message == PROVIDER.answer(bedrock_stream(*RICH)).message
+    assert (answer.usage.context, answer.server.ttft, answer.unknown_events) == (5_761, 400_000_000, ())
     assert INVOKE.answer(whole(WHOLE)).usage.context == 5_761
 
 

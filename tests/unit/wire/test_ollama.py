@@ -50,6 +50,10 @@ def test_durations_are_nanoseconds():
     assert (server.prefill, server.decode, server.total) == (342_546_000, 4_535_599_000, 4_883_583_458)
 
 
+def test_a_stream_of_one_line_is_still_a_stream():
+    assert PROVIDER.answer(lines()).streamed
+
+
 def test_whole_answer_of_generate():
     answer = PROVIDER.answer(whole({"model": "qwen3", "response": "Lost.", **LAST}))
     assert (answer.blocks[0].text, answer.streamed, answer.usage.output) == ("Lost.", False, 298)

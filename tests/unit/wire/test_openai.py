@@ -176,6 +176,18 @@ def test_keep_alive_comment_is_no_event():
             5,
         ),
         (
+            "the total knows more input than prompt and cache",
+            {
+                "prompt_tokens": 7,
+                "completion_tokens": 5,
+                "total_tokens": 9_505,
+                "prompt_tokens_details": {"cached_tokens": 9_000},
+            },
+            9_500,
+            500,
+            5,
+        ),
+        (
             "a small cache outside the prompt is seen by the total",
             {
                 "prompt_tokens": 70,
