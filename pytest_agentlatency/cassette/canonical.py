@@ -27,10 +27,13 @@ def exact(request: Request) -> Key:
 
 def meaning(request: Request, masks: Masks) -> tuple[Key, Key]:
     """Keys of the meaning, with and without volatile spans: of JSON whatever its key order and white space."""
-    value = parsed(request.body)
-    if value is None:
-        return exact(request), _key(request, _opaque(request, masks))
-    return _key(request, _written(value)), _key(request, _written(masks.value(value)))
+    try:
+        value = parsed(request.body)
+        if value is not None:
+            return _key(request, _written(value)), _key(request, _written(masks.value(value)))
+    except (ValueError, RecursionError):  # nested too deeply, a number too long to be written
+        pass
+    return exact(request), _key(request, _opaque(request, masks))
 
 
 def parsed(body: bytes) -> Any:
@@ -48,10 +51,7 @@ def _key(request: Request, body: bytes) -> Key:
 
 
 def _written(value: Any) -> bytes:
-    try:
-        return json.dumps(value, sort_keys=True, separators=(",", ":")).encode()
-    except (ValueError, RecursionError):
-        return repr(value).encode("utf-8", "backslashreplace")
+    return json.dumps(value, sort_keys=True, separators=(",", ":")).encode()
 
 
 def _opaque(request: Request, masks: Masks) -> bytes:

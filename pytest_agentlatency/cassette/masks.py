@@ -21,7 +21,7 @@ _BUILT_IN = re.compile(
     # 2017 to 2033, in seconds with or without a fraction, milli-, micro- or nanoseconds
     r"|(?P<epoch>(?<![\w.-])(?:1[5-9]|20)\d{8}(?:\d{3}|\d{6}|\d{9})?(?:\.\d+)?(?![\w-]))"
     r"|(?P<temp_path>(?<![\w.])(?:/private)?(?:(?:/var)?/tmp|/var/folders)/[^\s\"'`<>|)\]},;:]+"
-    r"|[A-Za-z]:\\(?:[^\\\s\"']+\\)*?(?:Temp|tmp)\\[^\s\"'`<>|)\]},;:]+)"
+    r"|[A-Za-z]:\\(?:[^\\\s\"':]+\\){0,20}?(?:Temp|tmp)\\[^\s\"'`<>|)\]},;:]+)"
     r"|(?P<id>(?<![A-Za-z0-9_])(?:toolu|srvtoolu|mcptoolu|call|chatcmpl|chatcmpl-tool|msg|resp|fc|rs|req)"
     r"[_-](?=[A-Za-z_-]*\d)[A-Za-z0-9]{12,}(?![A-Za-z0-9]))"
 )

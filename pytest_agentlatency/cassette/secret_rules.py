@@ -55,7 +55,8 @@ _NAMED = (
     r"(?:x-api-key|api[_-]?key|client[_-]?secret|secret[_-]?(?:access[_-]?)?key|auth[_-]?token|access[_-]?token"
     r"|refresh[_-]?token|security[_-]?token|session[_-]?token)"
 )
-_VALUE = r"(?=[^\s\"'&]*\d)(?=[^\s\"'&]*[A-Za-z])[^\s\"'&<>{}$#\\]{16,}"
+# Bounded looks ahead: a text made of nothing but names would be searched in quadratic time.
+_VALUE = r"(?=[^\s\"'&]{0,99}\d)(?=[^\s\"'&]{0,99}[A-Za-z])[^\s\"'&<>{}$#\\]{16,}"
 
 RULES: tuple[Rule, ...] = (
     _rule("Anthropic key", "sk-ant-", _WORD + r"sk-ant-(?=[A-Za-z_-]*\d)[A-Za-z0-9_-]{16,}"),
@@ -92,12 +93,12 @@ RULES: tuple[Rule, ...] = (
     _rule(
         "private key",
         "private key",
-        r"-----BEGIN (?:[A-Z0-9]+ )*PRIVATE KEY(?: BLOCK)?-----\s*((?:[\w-]+: [^\n]*\s+)*[A-Za-z0-9+/=\s]{40,})",
+        r"-----BEGIN (?:[A-Z0-9]+ )*PRIVATE KEY(?: BLOCK)?-----\s*((?:[\w-]+: [^\n]*\n\s*)*[A-Za-z0-9+/=\s]{40,})",
     ),
     _rule(
         "bearer token",
         "bearer",
-        r"\bbearer[\s:=\"']+((?=[A-Za-z._~+/-]*\d)[A-Za-z0-9._~+/-]{16,}=*)",
+        r"\bbearer[\s:=\"']+((?=[A-Za-z._~+/-]{0,99}\d)[A-Za-z0-9._~+/-]{16,}=*)",
         re.IGNORECASE,
     ),
     _rule(

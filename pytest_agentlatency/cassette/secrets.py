@@ -25,7 +25,7 @@ LEARNED = "credential of a request"
 
 _DEPTH = 3  # encodings inside one another: a URL in JSON in base64
 _SHORT_RUN = 8192  # base64 characters: such a run is also read from its second, third and fourth character
-_ESCAPE = re.compile(r"\\+(?:u([0-9a-fA-F]{4})|([/\"'nrt]))")
+_ESCAPE = re.compile(r"(?<!\\)\\++(?:u([0-9a-fA-F]{4})|([/\"'nrt]))")
 _WHITE = {"n": "\n", "r": "\r", "t": "\t"}
 _PERCENT = re.compile(r"%[0-9A-Fa-f]{2}")
 _BASE64 = re.compile(r"[A-Za-z0-9+/_-]{20,}(?:\r?\n[A-Za-z0-9+/_-]+)*")
@@ -181,19 +181,22 @@ def _base64_pieces(value: str) -> Iterator[str]:
         yield from {piece, piece.replace("+", "-").replace("/", "_")}
 
 
-def _pieces(text: str) -> Iterator[tuple[str, str]]:
+def _pieces(text: str) -> list[tuple[str, str]]:
     """A text's parts, each with its path: the strings of a JSON value, or the text and its stream's joined pieces."""
-    value = _json(text)
-    if value is not None:
-        yield from _strings(value)
-        yield from _named(value)
-        return
-    yield "", text
+    try:
+        value = _json(text)
+        return [("", text), *_joined(text)] if value is None else [*_strings(value), *_named(value)]
+    except RecursionError:
+        return [("", text)]
+
+
+def _joined(text: str) -> Iterator[tuple[str, str]]:
+    """The strings that stand under one path in the JSON lines of a stream, put together."""
     joined: dict[str, list[str]] = defaultdict(list)
     for line in text.splitlines():
         for path, piece in _strings(_json(line.removeprefix("data:"))):
             joined[path].append(piece)
-    yield from ((path, "".join(pieces)) for path, pieces in joined.items() if len(pieces) > 1)
+    return ((path, "".join(pieces)) for path, pieces in joined.items() if len(pieces) > 1)
 
 
 def _json(text: str) -> Any:
@@ -202,7 +205,7 @@ def _json(text: str) -> Any:
         return None
     try:
         return json.loads(text, strict=False, object_pairs_hook=tuple)
-    except (ValueError, RecursionError):
+    except ValueError:
         return None
 
 

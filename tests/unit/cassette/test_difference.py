@@ -103,3 +103,9 @@ def test_a_difference_is_found_exactly_when_there_is_one(one, other):
 def test_any_two_bodies_are_compared_without_an_error(one, other):
     found = difference(one, other)
     assert found is None or max(len(found.recorded), len(found.live)) <= SNIPPET
+
+
+@pytest.mark.parametrize("depth", [900, 5000])
+def test_deeply_nested_bodies_are_compared_without_an_error(depth):
+    found = difference(b"[" * depth + b"1" + b"]" * depth, b"[" * depth + b"2" + b"]" * depth)
+    assert found is not None

@@ -111,3 +111,9 @@ def test_what_holds_no_volatile_span_is_not_changed(value):
     masks = Masks()
     if not list(masks.spans(value)):
         assert masks.value(value) == value
+
+
+@pytest.mark.parametrize("text", ["C:\\" * 100_000, "call_" * 80_000, "1" * 400_000, "a-" * 200_000, "/tmp/" * 80_000])  # noqa: S108
+def test_hostile_text_is_masked_in_linear_time(text):
+    """Quadratic time would take minutes."""
+    assert Masks().text(text)

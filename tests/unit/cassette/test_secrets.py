@@ -271,3 +271,24 @@ def test_any_content_is_searched_without_an_error(content):
 )
 def test_any_json_is_searched_without_an_error(value):
     scan([("body", json.dumps(value))])
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "\\" * 200_000,
+        "api_key=" * 50_000,
+        "bearer " * 50_000,
+        "A" * 400_000,
+        "sk-ant-" * 50_000,
+        "-----BEGIN PRIVATE KEY-----\n" + "a: " * 50_000,
+        "?key_" * 50_000,
+        "[" * 600 + "]" * 600,
+        "[" * 100_000,
+        '{"a":' * 5_000 + "1" + "}" * 5_000,
+    ],
+    ids=lambda content: f"{content[:12]} x {len(content)}",
+)
+def test_hostile_content_is_searched_in_linear_time(content):
+    """Quadratic time would take minutes."""
+    assert not scan([("body", content)])
