@@ -155,9 +155,9 @@ class _Reading:
 
 
 def _tools(value: Any) -> tuple[ToolDefinition, ...]:
-    return tuple(
-        tool for index, each in enumerate(sequence(value)) for tool in _declared(mapping(each), f"tools[{index}]")
-    )
+    """Tools of a request; Google takes one entry for a list of one, and clients send it."""
+    entries = [value] if isinstance(value, dict) else sequence(value)
+    return tuple(tool for index, each in enumerate(entries) for tool in _declared(mapping(each), f"tools[{index}]"))
 
 
 def _declared(value: Mapping[str, Any], path: str) -> tuple[ToolDefinition, ...]:

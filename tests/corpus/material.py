@@ -53,7 +53,7 @@ RELEASES = (
     Release("ecologits", "0.11.3", "8887d7ac04a8368e73363f911a814f3a643e51bc0ead9da31179bd2cc03f5964", 41),
     Release("langchain-anthropic", "1.7.10", "72869686960b3d6665f99e7c91c9f6dd4a1d9ccf73d23edd8702eb603cc2e498", 24),
 )
-"""37 MB. pydantic-ai 1.17.0 holds a thousand more in 100 MB, and is left out for its size."""
+"""37 MB. pydantic-ai 1.17.0 holds 401 more in 100 MB, and is left out for its size."""
 
 
 def recordings(release: Release) -> Iterator[tuple[str, bytes]]:

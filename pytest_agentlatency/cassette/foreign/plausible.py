@@ -37,8 +37,8 @@ class Doubt:
     """Something that a reader of the recording's figures must know."""
 
     kind: str
-    """`edited`: usage and text don't belong together. `incremental`: usage falls while the request grows. `body`: how
-    the bytes were stored."""
+    """`implausible`: usage and text don't belong together. `incremental`: usage falls while the request grows.
+    `body`: how the bytes were stored."""
     text: str
     call: int | None = None
     """`CallRecord.id`; None when it is about the whole file."""
@@ -46,7 +46,7 @@ class Doubt:
     @property
     def forbids_retiming(self) -> bool:
         """Whether the call's usage can't anchor a re-timing."""
-        return self.call is not None and self.kind in {"edited", "incremental"}
+        return self.call is not None and self.kind in {"implausible", "incremental"}
 
     def __str__(self) -> str:
         return self.text if self.call is None else f"call {self.call}: {self.text}"
@@ -68,8 +68,8 @@ def doubts(attempts: Sequence[Attempt]) -> Iterator[Doubt]:
     """Doubts about the usage of model calls, one or none of each kind a call."""
     seen = [each for attempt in attempts if (each := _seen(attempt))]
     for each in seen:
-        if text := _edited(each):
-            yield Doubt("edited", text, each.call)
+        if text := _implausible(each):
+            yield Doubt("implausible", text, each.call)
     for before, after in pairwise(seen):
         if text := _incremental(before, after):
             yield Doubt("incremental", text, after.call)
@@ -84,25 +84,27 @@ def _seen(attempt: Attempt) -> _Seen | None:
     return _Seen(attempt.call, prompt, answer, endpoint) if answer.usage.context is not None else None
 
 
-def estimate(prompt: Prompt, *, thinking: bool = True) -> int:
-    """Tokens of a prompt by its characters, at least 1; rough, and meant for `LEAST` and `MOST` only."""
-    blocks = [block.text for block in prompt.blocks if thinking or "thinking" not in block.kind]
-    chars = sum(map(len, blocks)) + sum(len(tool.raw) for tool in prompt.tools)
-    return max(1, chars // CHARS_PER_TOKEN)
+def estimate(prompt: Prompt) -> tuple[int, int]:
+    """Least and most tokens of a prompt by its characters; rough, and meant for `LEAST` and `MOST` only.
+
+    The least is without the thinking of earlier turns, which is sent and not counted, and without tools, of which
+    OpenAI counts a third of their JSON.
+    """
+    said = sum(len(block.text) for block in prompt.blocks if "thinking" not in block.kind)
+    thought = sum(len(block.text) for block in prompt.blocks if "thinking" in block.kind)
+    tools = sum(len(tool.raw) for tool in prompt.tools)
+    return said // CHARS_PER_TOKEN, max(1, (said + thought + tools) // CHARS_PER_TOKEN)
 
 
-def _edited(seen: _Seen) -> str:
-    counted = seen.counted or 0
-    # An earlier turn's thinking is in the request and not in the count: a low count is held against the text without.
-    least, most = estimate(seen.prompt, thinking=False), estimate(seen.prompt)
+def _implausible(seen: _Seen) -> str:
+    counted, (least, most) = seen.counted or 0, estimate(seen.prompt)
     low = counted < LEAST * least and least - counted > GAP
     high = counted > MOST * most and counted - most > GAP
     if not (low or high) or not _all_in_view(seen):
         return ""
-    guess = least if low else most
     return (
-        f"usage says {counted:,} input tokens, the request's text is about {guess:,}: the body was edited after "
-        "recording, so this call is not re-timed; record it again to lift that"
+        f"usage says {counted:,} input tokens, the request's text is about {least if low else most:,}: it was edited "
+        "after recording, or the server counts something else, so this call is not re-timed; record it again if you can"
     )
 
 

@@ -119,3 +119,10 @@ def test_errors_and_refusals():
     assert PROVIDER.answer(whole(failure, 429)).error == "RESOURCE_EXHAUSTED"
     assert PROVIDER.answer(whole([failure], 429)).error == "RESOURCE_EXHAUSTED"
     assert PROVIDER.answer(whole({"promptFeedback": {"blockReason": "SAFETY"}})).stop_reason == "SAFETY"
+
+
+def test_tools_given_as_one_entry_instead_of_a_list():
+    """Google takes it, and older clients send it."""
+    body = {"contents": [], "tools": {"functionDeclarations": [{"name": "track"}]}}
+
+    assert [tool.name for tool in PROVIDER.prompt(post(f"{URL}generateContent", body)).tools] == ["track"]
