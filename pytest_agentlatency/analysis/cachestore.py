@@ -88,7 +88,8 @@ _TEMPLATE = {"system": 0, "tools": 1, "messages": 2}
 
 def _keys(model: str, settings: str, parts: Sequence[Segment]) -> tuple[bytes, ...]:
     running = hashlib.blake2b(model.encode(), digest_size=16)
-    keys, section = [], ""
+    keys: list[bytes] = []
+    section = ""
     for part in parts:
         if part.section == "messages" != section:
             running.update(settings.encode())

@@ -10,7 +10,7 @@ import os
 import re
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib import import_module
@@ -217,7 +217,7 @@ def _encoder(name: str) -> Callable[[str], list[int]]:
 
 
 @contextmanager
-def _cache_dir(path: str) -> Iterator[None]:
+def _cache_dir(path: str) -> Generator[None]:
     before = os.environ.get("TIKTOKEN_CACHE_DIR")
     os.environ["TIKTOKEN_CACHE_DIR"] = path
     try:

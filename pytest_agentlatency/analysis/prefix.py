@@ -80,7 +80,7 @@ def stable(turns: Iterable[TurnPrefix], except_: Collection[int] = (), compactio
     """
     broken = [turn for turn in turns if turn.broken]
     compacted = {turn.turn for turn in broken if turn.compaction and turn.turn not in except_}
-    fine = set(except_) | (compacted if len(compacted) <= compactions else set())
+    fine = {*except_, *(compacted if len(compacted) <= compactions else ())}
     breaks = [(turn.turn in fine, turn.broken) for turn in broken if turn.broken]
     return Stability(
         tuple(each for excused, each in breaks if not excused), tuple(each for excused, each in breaks if excused)
@@ -100,7 +100,7 @@ def differences(first: Iterable[Sent], second: Iterable[Sent], counter: Counter)
 
     Used for a second pass under a shifted clock and another hash seed. A turn that only one run has is left out.
     """
-    found = []
+    found: list[Break] = []
     for turn, (one, other) in enumerate(zip(first, second, strict=False), 1):
         before, after = _read(one, counter), _read(other, counter)
         compared = _compare(turn, before, after).broken or _compare(turn, after, before).broken

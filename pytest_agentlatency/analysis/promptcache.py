@@ -66,7 +66,7 @@ def simulate(requests: Iterable[Asked], rules: CacheRules, counter: Counter) -> 
     cache = Prefixes(rules) if rules.match == "prefix" else Breakpoints(rules)
     turns: dict[int, int] = defaultdict(int)
     left: dict[int, int] = {}
-    found = []
+    found: list[CacheTurn] = []
     for index, each in enumerate(known):
         turns[each.lane] += 1
         request = _keyed(each, rules, counter)

@@ -4,11 +4,12 @@ Owns the search, over texts. A copy is compared by its words, so that a history 
 escapes, is still a copy. Refuses to know tokens and tools.
 """
 
-import json
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple
+
+from pytest_agentlatency.wire.jsonedge import compact, loads, mapping, sequence, string
 
 _WINDOW = 24
 """Words; shorter repetitions are how people and programs write."""
@@ -91,17 +92,12 @@ def unwrapped(text: str) -> str:
 
 
 def _parsed(text: str) -> Any:
-    if not text.lstrip().startswith(("{", "[")):
-        return None
-    try:
-        return json.loads(text)
-    except (ValueError, RecursionError):
-        return None
+    return loads(text) if text.lstrip().startswith(("{", "[")) else None
 
 
 def _leaves(value: Any, depth: int) -> Iterator[str]:
     if isinstance(value, dict | list) and depth < _DEEPEST:
-        for each in value.values() if isinstance(value, dict) else value:
+        for each in (*mapping(value).values(), *sequence(value)):
             yield from _leaves(each, depth + 1)
     else:
-        yield value if isinstance(value, str) else json.dumps(value)
+        yield string(value) or compact(value)

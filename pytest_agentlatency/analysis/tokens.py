@@ -18,6 +18,7 @@ from pytest_agentlatency.analysis.counters import Counter
 from pytest_agentlatency.analysis.images import image_tokens
 from pytest_agentlatency.analysis.toolforms import shown
 from pytest_agentlatency.model.usage import Tokens, Usage
+from pytest_agentlatency.wire.jsonedge import loads, mapping, sequence
 from pytest_agentlatency.wire.message import Block, Message, Prompt
 
 
@@ -222,26 +223,21 @@ _OPAQUE = frozenset({"signature", "data", "encrypted_content", "encrypted_index"
 @lru_cache(maxsize=4096)
 def _unknown(raw: str) -> str:
     """A block of a kind that this version doesn't know, by its JSON, without what only machines read."""
-    return json.dumps(_readable(_parsed(raw)), ensure_ascii=False)
+    return json.dumps(_readable(loads(raw)), ensure_ascii=False)
 
 
 def _readable(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_readable(each) for each in sequence(value)]
     if isinstance(value, dict):
-        return {key: _readable(each) for key, each in value.items() if key not in _OPAQUE}
-    return [_readable(each) for each in value] if isinstance(value, list) else value
+        return {key: _readable(each) for key, each in mapping(value).items() if key not in _OPAQUE}
+    return value
 
 
 def _param_items(prompt: Prompt) -> Iterator[Item]:
     for name, raw in prompt.params.items():
         if '"schema"' in raw or '"json_schema"' in raw or name == "functions":
             yield Item(Source.OTHER, name, raw, raw=raw)
-
-
-def _parsed(raw: str) -> Any:
-    try:
-        return json.loads(raw)
-    except ValueError:
-        return raw
 
 
 @dataclass(frozen=True, slots=True)

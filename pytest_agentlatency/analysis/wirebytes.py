@@ -4,13 +4,12 @@ Owns that rendering. Key order is kept as sent; cache markers, nulls and the spe
 it, and neither is white space between JSON tokens.
 """
 
-import json
 import re
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from pytest_agentlatency.wire.content import unmarked
-from pytest_agentlatency.wire.jsonedge import compact, loads, mapping, string
+from pytest_agentlatency.wire.jsonedge import compact, loads, mapping, sequence, string
 from pytest_agentlatency.wire.message import Block, Prompt
 
 
@@ -85,15 +84,16 @@ def _beside_text(raw: str) -> str:
     """What a text block carries beside its text (citations), and nothing for the many that carry nothing."""
     if raw.startswith('{"text":"') and raw.endswith(_PLAIN):
         return ""
-    value = loads(raw)
-    rest = {key: each for key, each in value.items() if key not in {"type", "text"}} if isinstance(value, dict) else {}
-    return json.dumps(rest) if rest else ""
+    rest = {key: each for key, each in mapping(loads(raw)).items() if key not in {"type", "text"}}
+    return compact(rest) if rest else ""
 
 
 def _unmarked(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_unmarked(each) for each in sequence(value)]
     if isinstance(value, dict):
-        return {key: _unmarked(each) for key, each in unmarked(value).items()}
-    return [_unmarked(each) for each in value] if isinstance(value, list) else value
+        return {key: _unmarked(each) for key, each in unmarked(mapping(value)).items()}
+    return value
 
 
 _STEP = re.compile(r"([^.\[\]]+)|\[(\d+)\]")
@@ -102,10 +102,6 @@ _STEP = re.compile(r"([^.\[\]]+)|\[(\d+)\]")
 def _at(value: Any, path: str) -> Any:
     """The value at a path like `messages[4].content[0]`; None when there is none."""
     for key, index in _STEP.findall(path):
-        if key and isinstance(value, dict):
-            value = value.get(key)
-        elif index and isinstance(value, list) and int(index) < len(value):
-            value = value[int(index)]
-        else:
-            return None
+        items = sequence(value)
+        value = mapping(value).get(key) if key else items[int(index)] if int(index) < len(items) else None
     return value
