@@ -156,7 +156,7 @@ class _Reading:
 
 def _tools(value: Any) -> tuple[ToolDefinition, ...]:
     """Tools of a request; Google takes one entry for a list of one, and clients send it."""
-    entries = [value] if isinstance(value, dict) else sequence(value)
+    entries = sequence(value) or [value]
     return tuple(tool for index, each in enumerate(entries) for tool in _declared(mapping(each), f"tools[{index}]"))
 
 
