@@ -4,12 +4,13 @@ Owns what is kept, for how long, and what is found again. Refuses to know who as
 """
 
 import hashlib
+from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import accumulate, takewhile
+from itertools import accumulate
 from typing import NamedTuple
 
-from pytest_agentlatency.analysis.breaks import Reason, params
+from pytest_agentlatency.analysis.breaks import Reading, Reason, params
 from pytest_agentlatency.analysis.cacherules import CacheRules
 from pytest_agentlatency.analysis.wirebytes import Segment
 from pytest_agentlatency.model.usage import Tokens
@@ -52,14 +53,9 @@ class Request:
         return self.ends[-1] if self.ends else 0
 
 
-def request_of(
-    prompt: Prompt,
-    parts: Sequence[Segment],
-    counts: Sequence[int],
-    rules: CacheRules,
-    times: tuple[int | None, int | None],
-) -> Request:
-    """A prompt as the cache keys it. `times`: when it was sent, and when its response began."""
+def request_of(reading: Reading, rules: CacheRules, times: tuple[int | None, int | None]) -> Request:
+    """A request as the cache keys it. `times`: when it was sent, and when its response began."""
+    prompt, parts, counts = reading.prompt, reading.segments, reading.weights
     order = sorted(range(len(parts)), key=lambda index: _TEMPLATE[parts[index].section] if rules.system_first else 0)
     ordered = tuple(parts[index] for index in order)
     settings = f"{prompt.model} {params(prompt)}"
@@ -220,7 +216,9 @@ class Prefixes:
 
 def _shared(before: Request, after: Request) -> int:
     """Tokens of the earlier request up to the first byte that differs."""
-    equal = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(before.keys, after.keys, strict=False)))
+    pairs = range(min(len(before.keys), len(after.keys)))
+    # A key stands for all before it, so that equal keys come first and different ones after.
+    equal = bisect_left(pairs, 1, key=lambda at: before.keys[at] != after.keys[at])
     tokens = before.ends[equal - 1] if equal else 0
     if before.settings != after.settings or equal in {len(before.keys), len(after.keys)}:
         return tokens

@@ -5,7 +5,7 @@ counts, because the model reads it; cache markers and the form of a plain text d
 holds: a stable prefix is necessary for a hit, not sufficient.
 """
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise, takewhile
 from typing import NamedTuple
@@ -14,7 +14,7 @@ from pytest_agentlatency.analysis.breaks import Break, Place, Reading, Reason, p
 from pytest_agentlatency.analysis.counters import Counter
 from pytest_agentlatency.analysis.ledger import apportion
 from pytest_agentlatency.analysis.tokens import items, measure
-from pytest_agentlatency.analysis.wirebytes import Segment, segments
+from pytest_agentlatency.analysis.wirebytes import segments
 from pytest_agentlatency.model.usage import Tokens
 from pytest_agentlatency.wire.message import Prompt
 
@@ -89,9 +89,13 @@ def stable(turns: Iterable[TurnPrefix], except_: Collection[int] = (), compactio
 
 def prefixes(lane: Iterable[Sent], counter: Counter) -> tuple[TurnPrefix, ...]:
     """For each turn of a lane, what it shares with the turn before."""
-    readings = [_read(sent, counter) for sent in lane]
-    first = [TurnPrefix(1, Tokens(0), Tokens(0))] if readings else []
-    rest = (_compare(turn, before, after) for turn, (before, after) in enumerate(pairwise(readings), 2))
+    return compared([reading(sent, counter) for sent in lane])
+
+
+def compared(lane: Sequence[Reading]) -> tuple[TurnPrefix, ...]:
+    """`prefixes` of requests that were taken apart already."""
+    first = [TurnPrefix(1, Tokens(0), Tokens(0))] if lane else []
+    rest = (_compare(turn, before, after) for turn, (before, after) in enumerate(pairwise(lane), 2))
     return (*first, *rest)
 
 
@@ -102,23 +106,19 @@ def differences(first: Iterable[Sent], second: Iterable[Sent], counter: Counter)
     """
     found: list[Break] = []
     for turn, (one, other) in enumerate(zip(first, second, strict=False), 1):
-        before, after = _read(one, counter), _read(other, counter)
+        before, after = reading(one, counter), reading(other, counter)
         compared = _compare(turn, before, after).broken or _compare(turn, after, before).broken
         if compared:
             found.append(compared)
     return tuple(found)
 
 
-def _read(sent: Sent, counter: Counter) -> Reading:
+def reading(sent: Sent, counter: Counter) -> Reading:
+    """A request, taken apart: its bytes piece by piece, with their tokens, which add up to the context when known."""
     parts = segments(sent.prompt, sent.body)
-    return Reading(sent.prompt, parts, weights(sent.prompt, parts, sent.context, counter))
-
-
-def weights(prompt: Prompt, parts: Iterable[Segment], context: Tokens | None, counter: Counter) -> tuple[int, ...]:
-    """Tokens of each segment; they add up to the context when it is known."""
-    sizes = {item.path: measure(item, counter) for item in items(prompt)}
+    sizes = {item.path: measure(item, counter) for item in items(sent.prompt)}
     counts = [sizes.get(part.path, 0) for part in parts]
-    return tuple(counts if context is None else apportion(context, counts))
+    return Reading(sent.prompt, parts, tuple(counts if sent.context is None else apportion(sent.context, counts)))
 
 
 _COMPACTED = 0.7

@@ -9,12 +9,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from pytest_agentlatency.analysis.breaks import Break, Reason
+from pytest_agentlatency.analysis.breaks import Break, Reading, Reason
 from pytest_agentlatency.analysis.cacherules import CacheRules
-from pytest_agentlatency.analysis.cachestore import Breakpoints, Prefixes, Request, Split, request_of
+from pytest_agentlatency.analysis.cachestore import Breakpoints, Prefixes, Split, request_of
 from pytest_agentlatency.analysis.counters import Counter
-from pytest_agentlatency.analysis.prefix import Sent, prefixes, weights
-from pytest_agentlatency.analysis.wirebytes import segments
+from pytest_agentlatency.analysis.prefix import Sent, compared, reading
 from pytest_agentlatency.model.clock import Ns
 from pytest_agentlatency.model.usage import Usage
 
@@ -62,14 +61,15 @@ class CacheTurn:
 def simulate(requests: Iterable[Asked], rules: CacheRules, counter: Counter) -> tuple[CacheTurn, ...]:
     """What the cache would have done with each request. They share the cache, in the order given (that of sending)."""
     known = list(requests)
-    broken = _breaks(known, counter)
+    readings = [reading(each.sent, counter) for each in known]
+    broken = _breaks([each.lane for each in known], readings)
     cache = Prefixes(rules) if rules.match == "prefix" else Breakpoints(rules)
     turns: dict[int, int] = defaultdict(int)
     left: dict[int, int] = {}
     found: list[CacheTurn] = []
     for index, each in enumerate(known):
         turns[each.lane] += 1
-        request = _keyed(each, rules, counter)
+        request = request_of(readings[index], rules, (each.at, each.began))
         split, why = cache.take(request)
         missed = each.lane in left and split.read < min(left[each.lane], request.total)
         reason = _reason(broken[index], why) if missed or why in _STANDING else None
@@ -100,13 +100,14 @@ def _reason(broken: Break | None, why: Reason | None) -> Reason | None:
     return broken.reason
 
 
-def _breaks(known: Sequence[Asked], counter: Counter) -> list[Break | None]:
-    lanes: dict[int, list[int]] = defaultdict(list)
-    for index, each in enumerate(known):
-        lanes[each.lane].append(index)
-    found: list[Break | None] = [None] * len(known)
-    for members in lanes.values():
-        for index, turn in zip(members, prefixes((known[i].sent for i in members), counter), strict=True):
+def _breaks(lanes: Sequence[int], readings: Sequence[Reading]) -> list[Break | None]:
+    """For each request, where it stops to repeat the one before it in its lane."""
+    members: dict[int, list[int]] = defaultdict(list)
+    for index, lane in enumerate(lanes):
+        members[lane].append(index)
+    found: list[Break | None] = [None] * len(readings)
+    for indices in members.values():
+        for index, turn in zip(indices, compared([readings[i] for i in indices]), strict=True):
             found[index] = turn.broken
     return found
 
@@ -115,9 +116,3 @@ def _recorded(usage: Usage | None) -> Split | None:
     if usage is None or usage.uncached is None:
         return None
     return Split(usage.cache_read, usage.cache_write, usage.uncached)
-
-
-def _keyed(asked: Asked, rules: CacheRules, counter: Counter) -> Request:
-    prompt, body, context = asked.sent
-    parts = segments(prompt, body)
-    return request_of(prompt, parts, weights(prompt, parts, context, counter), rules, (asked.at, asked.began))
