@@ -15,15 +15,19 @@ refuses to know providers, and where differences are stored.
 
 import json
 import re
+from collections import deque
 from collections.abc import Iterator, Sequence
 
 from pytest_agentlatency.cassette.limits import DEFAULT, Limits, check
 
 Pieces = tuple[bytes, ...]
+Stack = tuple[bool, ...]
+"""The brackets that are open, outermost first: is it an array?"""
 
 MAGIC = "agentlatency delta of "
 _WORTH = 0.8  # of the body's size; above it a difference saves less than it hides
 _SHORT = 64  # bytes: a shorter piece is not looked for out of order; spelt out it costs no more and reads better
+_DIGITS = 10  # of a distance; no cassette has more requests
 _ARRAYS = 2  # messages, and the content of each
 
 # Everything up to and with the next bracket outside strings. Possessive and never failing, or hostile bodies cost n².
@@ -37,30 +41,64 @@ _RANGE = re.compile(r"\[(-?[0-9]*):(-?[0-9]*)\]")
 
 def cut(body: bytes) -> Pieces:
     """The body in pieces, one for each object of its outer arrays (messages, blocks, tools). They join to the body."""
-    at = 0
+    return _pieces(body, 0, ())[0]
+
+
+class Cutter:
+    """Cuts the bodies of a session, each only from where it leaves one before: a history is scanned once, not n times.
+
+    The pieces are `cut`'s, but for an array that had objects before and has none now.
+    """
+
+    def __init__(self, memory: int) -> None:
+        """Remember the last `memory` bodies."""
+        self._known: deque[tuple[Pieces, tuple[Stack, ...]]] = deque(maxlen=memory)
+
+    def cut(self, body: bytes) -> Pieces:
+        """The body in pieces."""
+        known, states = max(self._known, key=lambda each: _opening(body, each[0]), default=((), ()))
+        shared = at = 0
+        while shared < len(known) and body.startswith(known[shared], at):
+            at += len(known[shared])
+            shared += 1
+        pieces, stacks = _pieces(body, at, states[shared - 1] if shared else ())
+        whole = known[:shared] + pieces
+        self._known.appendleft((whole, states[:shared] + stacks))
+        return whole
+
+
+def _opening(body: bytes, known: Pieces) -> bool:
+    """Lanes differ in their first message at the latest."""
+    return body.startswith(b"".join(known[:2]))
+
+
+def _pieces(body: bytes, at: int, stack: Stack) -> tuple[Pieces, tuple[Stack, ...]]:
+    """The pieces from an offset at which these brackets are open, and the open ones at each piece's end."""
     pieces: list[bytes] = []
-    for end in _cuts(body):
-        pieces.append(body[at:end])
-        at = end
-    pieces.append(body[at:])
-    return tuple(piece for piece in pieces if piece)
+    stacks: list[Stack] = []
+    for end, state in [*_cuts(body, at, stack), (len(body), ())]:
+        if end > at:
+            pieces.append(body[at:end])
+            stacks.append(state)
+            at = end
+    return tuple(pieces), tuple(stacks)
 
 
-def _cuts(body: bytes) -> Iterator[int]:
+def _cuts(body: bytes, at: int, state: Stack) -> Iterator[tuple[int, Stack]]:
     """After the `[` of an array of objects, and after each object in it."""
-    stack: list[bool] = []  # is it an array?
-    arrays = 0
-    for found in _BRACKET.finditer(body):
+    stack = list(state)
+    arrays = sum(stack)
+    for found in _BRACKET.finditer(body, at):
         bracket = found[1]
         if bracket in {b"[", b"{"}:
             stack.append(bracket == b"[")
             arrays += stack[-1]
             if stack[-1] and arrays <= _ARRAYS and body[found.end() : found.end() + 1] == b"{":
-                yield found.end()
+                yield found.end(), tuple(stack)
         elif bracket and stack:
             arrays -= stack.pop()
             if bracket == b"}" and stack and stack[-1] and arrays <= _ARRAYS:
-                yield found.end()
+                yield found.end(), tuple(stack)
 
 
 def encode(new: Pieces, base: Pieces, distance: int) -> str | None:
@@ -118,7 +156,7 @@ def distance(text: str) -> int | None:
     """How many model requests before this one the base stands; None when the text is no difference."""
     head = text.partition("\n")[0]
     number = head.removeprefix(f"{MAGIC}-")
-    return int(number) if head != number and number.isdecimal() else None
+    return int(number) if head != number and number.isdecimal() and len(number) < _DIGITS else None
 
 
 def decode(text: str, base: Pieces, limits: Limits = DEFAULT) -> Pieces:

@@ -8,7 +8,7 @@ stops earlier is refused. Owns that frame. Refuses to know disks, and what a sin
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, cast
 from zlib import crc32
 
 from pytest_agentlatency.cassette import delta, emit, exchange, facts
@@ -58,15 +58,17 @@ def dumps(document: Document) -> bytes:
 
 def _exchanges(attempts: tuple[Attempt, ...]) -> Iterator[dict[str, Value]]:
     near: list[delta.Pieces] = []
+    cutter = delta.Cutter(_NEAR)
     for attempt in attempts:
         body = attempt.request.body
-        pieces = delta.cut(body)
+        pieces = cutter.cut(body)
         difference = _difference(pieces, near)
         said: dict[str, Value] = {"version": CURRENT}
         if difference is not None:
             said["request"] = _checksum(body)
         yield exchange.write(attempt, stored(body) if difference is None else difference, said)
-        near = [pieces, *near[: _NEAR - 1]]
+        # A body in full is cut afresh by whoever loads it.
+        near = [delta.cut(body) if difference is None else pieces, *near[: _NEAR - 1]]
 
 
 def _difference(new: delta.Pieces, near: list[delta.Pieces]) -> str | None:
@@ -101,7 +103,8 @@ def _plain(value: Any) -> Value:
     if isinstance(value, bytes):
         return exchange.as_text(value)
     if isinstance(value, Mapping):
-        return {str(key): _plain(each) for key, each in sorted(value.items())}
+        pairs: list[tuple[str, Any]] = sorted(cast("Mapping[str, Any]", value).items())
+        return {key: _plain(each) for key, each in pairs}
     plain_value: Value = value
     return plain_value
 
@@ -199,33 +202,28 @@ def _without_facts(recording: Recording) -> Recording:
 def _attempts(models: list[Node], limits: Limits) -> Iterator[Attempt]:
     bodies: list[bytes | delta.Pieces] = []
     for node in models:
-        stored = node["request"]["body"]
-        difference = stored.value if isinstance(stored.value, str) else ""
-        distance = delta.distance(difference)
+        body = node["request"]["body"]
+        distance = delta.distance(body.value) if isinstance(body.value, str) else None
         if distance is None:
-            body = stored.octets()
-            bodies.append(body)
+            bodies.append(body.octets())
         else:
-            pieces = _rebuilt(stored, difference, bodies, distance, limits)
-            body = b"".join(pieces)
+            pieces = _rebuilt(body, bodies, distance, limits)
             bodies.append(pieces)
-            _verify(node["response"][exchange.KEY]["request"], body)
-        yield exchange.read(node, body, limits)
+            _verify(node["response"][exchange.KEY]["request"], b"".join(pieces))
+        yield exchange.read(node, bodies[-1], limits)
 
 
-def _rebuilt(
-    stored: Node, difference: str, bodies: list[bytes | delta.Pieces], distance: int, limits: Limits
-) -> delta.Pieces:
+def _rebuilt(body: Node, bodies: list[bytes | delta.Pieces], distance: int, limits: Limits) -> delta.Pieces:
     if not 0 < distance <= len(bodies):
         reason = f"its base is {distance} model requests back, {len(bodies)} come before it"
-        raise stored.fail(reason)
+        raise body.fail(reason)
     base = bodies[-distance]
     if isinstance(base, bytes):
         base = bodies[-distance] = delta.cut(base)
     try:
-        return delta.decode(difference, base, limits)
+        return delta.decode(body.text(), base, limits)
     except ValueError as error:
-        raise stored.fail(str(error)) from error
+        raise body.fail(str(error)) from error
 
 
 def _verify(stated: Node, body: bytes) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 
 from pytest_agentlatency.cassette import series
 from pytest_agentlatency.cassette.emit import Value
+from pytest_agentlatency.cassette.lazy import LazyRequest
 from pytest_agentlatency.cassette.limits import DEFAULT, Limits
 from pytest_agentlatency.cassette.parse import Node
 from pytest_agentlatency.model.clock import Ns
@@ -110,8 +111,11 @@ def _differences(first: int, moments: Iterable[int]) -> Iterable[int]:
     return (later - earlier for earlier, later in pairwise((first, *moments)))
 
 
-def read(node: Node, body: bytes, limits: Limits = DEFAULT) -> Attempt:
-    """The attempt of an interaction, with `body` as its request's. Raises Unreadable with the place."""
+def read(node: Node, body: bytes | tuple[bytes, ...], limits: Limits = DEFAULT) -> Attempt:
+    """The attempt of an interaction, with `body` as its request's, whole or in pieces that are joined when it is read.
+
+    Raises Unreadable with the place.
+    """
     ours = node["response"][KEY]
     outcome = ours["outcome"].text() or Outcome.COMPLETE.value
     if outcome not in set(Outcome):
@@ -134,17 +138,20 @@ def _answerless(node: Node) -> bool:
     return node["response"]["status"]["code"].number() == _NO_RESPONSE["code"]
 
 
-def _read_request(node: Node, body: bytes) -> Request:
-    return Request(node["method"].text(), node["uri"].text(), read_headers(node["headers"]), body)
+def _read_request(node: Node, body: bytes | tuple[bytes, ...]) -> Request:
+    method, url, headers = node["method"].text(), node["uri"].text(), read_headers(node["headers"])
+    if isinstance(body, tuple):
+        return LazyRequest(method, url, headers, pieces=body)
+    return Request(method, url, headers, body)
 
 
 def read_headers(node: Node) -> Headers:
     """Header fields of a mapping of names to one value or several."""
-    return tuple(
-        (name, Node(value, f"{node.place}.{name}").text())
-        for name, values in node.mapping().items()
-        for value in (values if isinstance(values, list) else [values])
-    )
+    return tuple((name, value.text()) for name in node.mapping() for value in _values(node[name]))
+
+
+def _values(node: Node) -> Iterable[Node]:
+    return node.items() if isinstance(node.value, list) else (node,)
 
 
 def _read_response(node: Node, limits: Limits) -> Response:

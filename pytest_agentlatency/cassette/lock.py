@@ -5,7 +5,7 @@ Owns the lock file. Refuses to know what it protects.
 
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -16,7 +16,7 @@ _TRIES = 20
 
 
 @contextmanager
-def held(path: Path, what: str, owner: str) -> Iterator[None]:
+def held(path: Path, what: str, owner: str) -> Generator[None]:
     """Hold the lock file while the block runs. Raises TwoWriters, which names the holder."""
     descriptor = _acquire(path, what, owner)
     try:

@@ -39,7 +39,7 @@ class _Builder:
     def __init__(self, loader: Any, scalar: Any, source: str, limits: Limits) -> None:
         self.loader, self.scalar, self.source, self.limits = loader, scalar, source, limits
         self.root: list[Any] = []
-        self.open: list[tuple[Any, list[Any]]] = [(self.root, [])]
+        self.open: list[tuple[list[Any] | dict[Any, Any], list[Any]]] = [(self.root, [])]
         self.seen = 0
 
     def build(self) -> Any:

@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from itertools import count
+from typing import cast
 
 _UNKNOWN = count()
 _BOUNDARY = re.compile(rb"\A--([^\r\n]{1,200})\r?\n")
@@ -21,11 +22,11 @@ def as_bytes(body: object) -> bytes | None:
         case str():
             plain = body.encode("utf-8", "surrogatepass")
         case bytes() | bytearray() | memoryview():
-            plain = bytes(body)
+            plain = bytes(cast("bytes", body))
         case Mapping():
-            plain = json.dumps(dict(body), sort_keys=True, default=str).encode("utf-8")
+            plain = json.dumps(dict(cast("Mapping[str, object]", body)), sort_keys=True, default=str).encode("utf-8")
         case Iterable():
-            plain = b"".join(as_bytes(part) or b"" for part in body)
+            plain = b"".join(as_bytes(part) or b"" for part in cast("Iterable[object]", body))
         case _:
             plain = f"<{type(body).__name__} {next(_UNKNOWN)}>".encode()
     return plain

@@ -5,7 +5,7 @@ Owns paths, atomicity and the lock. Refuses to know what a document says.
 
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager, suppress
 from hashlib import sha256
 from pathlib import Path, PurePosixPath, PureWindowsPath
@@ -124,7 +124,7 @@ def _literal(name: str) -> str:
 
 
 @contextmanager
-def writing(path: Path, owner: str = "") -> Iterator[None]:
+def writing(path: Path, owner: str = "") -> Generator[None]:
     """Hold a cassette for writing. Raises TwoWriters when another test or process holds it; the dead hold nothing."""
     target = path.resolve()
     target.parent.mkdir(parents=True, exist_ok=True)

@@ -5,8 +5,9 @@ know model calls: they are taken by whoever patches on top.
 """
 
 import http.client
+import inspect
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -78,31 +79,32 @@ class OtherHTTP:
 
     def _use_cassette(self) -> Any:
         import vcr  # noqa: PLC0415 -- half a second, for those who record or replay only
-        from vcr.cassette import Cassette, CassetteContextDecorator  # noqa: PLC0415
 
+        vcrpy: Any = vcr
         misses = self.misses
 
-        class Noting(Cassette):  # type: ignore[misc]
+        class Noting(vcrpy.cassette.Cassette):  # type: ignore[misc]
             """A cassette that says which request it refused before vcrpy raises."""
 
             agentlatency = True
 
             def can_play_response_for(self, request: Any) -> bool:
-                playable = bool(super().can_play_response_for(request))
+                plain: Any = super()
+                playable = bool(plain.can_play_response_for(request))
                 if not playable and self.write_protected and not _BYPASS.get():
                     _note(misses, request)
                 return playable
 
-        recorder = vcr.VCR(match_on=_MATCH, decode_compressed_response=True, before_record_request=_unless_bypassed)
+        recorder = vcrpy.VCR(match_on=_MATCH, decode_compressed_response=True, before_record_request=_unless_bypassed)
         recorder.register_matcher("agentlatency_body", _same_body)
         recorder.register_persister(_Memory(self._recorded))
-        mode = vcr.mode.ALL if self._record else vcr.mode.NONE
+        mode = vcrpy.mode.ALL if self._record else vcrpy.mode.NONE
         config = recorder.get_merged_config(path="agentlatency", record_mode=mode)
-        return CassetteContextDecorator.from_args(Noting, **config)
+        return vcrpy.cassette.CassetteContextDecorator.from_args(Noting, **config)
 
 
 @contextmanager
-def bypassed() -> Iterator[None]:
+def bypassed() -> Generator[None]:
     """Let requests of this context through to the network unseen: what a recorded call does beneath its transport."""
     token = _BYPASS.set(True)
     try:
@@ -160,13 +162,13 @@ def _same_body(live: Any, recorded: Any) -> bool:
 
 
 def _note(misses: list[Seen], request: Any) -> None:
-    seen = _seen(request, _stack(sys._getframe(2)))  # noqa: SLF001 -- the one way to see who calls, tasks included
+    seen = _seen(request, _stack(inspect.currentframe()))
     if seen not in misses:
         misses.append(seen)
 
 
 def _seen(request: Any, stack: str = "") -> Seen:
-    parts = urlsplit(request.uri)
+    parts = urlsplit(str(request.uri))
     names = "&".join(name for name, _ in parse_qsl(parts.query, keep_blank_values=True))
     host = parts.netloc.rpartition("@")[2]
     return Seen(request.method, urlunsplit((parts.scheme, host, parts.path, names, "")), stack)

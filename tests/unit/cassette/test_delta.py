@@ -29,6 +29,20 @@ def test_the_pieces_of_nearly_json_join_to_it(body):
     assert b"".join(delta.cut(body)) == body
 
 
+@given(st.lists(some.bodies, max_size=6))
+def test_bodies_cut_one_from_another_join_to_themselves(bodies):
+    cutter = delta.Cutter(3)
+    assert [b"".join(cutter.cut(body)) for body in bodies] == bodies
+
+
+@given(st.lists(st.integers(1, 9), max_size=6), st.sampled_from(["A", "B"]))
+def test_a_session_cut_turn_from_turn_has_the_pieces_of_each_cut_afresh(turns, system):
+    cutter = delta.Cutter(3)
+    for turn in turns:
+        body = some.body_of(some.history(turn), system=system * turn)
+        assert cutter.cut(body) == delta.cut(body)
+
+
 pieces = st.lists(st.sampled_from([b"x" * 40, b"y" * 40, "é\n\u2028".encode(), b" a ", b'"', b"[:1]", b"+", b"z" * 99]))
 
 
@@ -124,19 +138,19 @@ def test_a_line_of_no_kind_is_an_error(line):
         delta.decode(f"{delta.MAGIC}-1\n{line}", (b"x",))
 
 
+def doubled(body, limits):
+    for _ in range(60):
+        body = delta.decode(f"{delta.MAGIC}-1\n[:]\n[:]", body, limits)
+
+
 def test_a_chain_that_doubles_at_each_step_is_refused_by_the_limit():
-    body: delta.Pieces = (b"x" * 100,)
-    double = f"{delta.MAGIC}-1\n[:]\n[:]"
     with pytest.raises(Refused, match="bytes in a body, at most 1,048,576"):
-        for _ in range(60):
-            body = delta.decode(double, body, Limits(body=1 << 20))
+        doubled((b"x" * 100,), Limits(body=1 << 20))
 
 
 def test_a_chain_of_empty_pieces_is_refused_too():
-    body: delta.Pieces = (b"",) * 4
     with pytest.raises(Refused, match="pieces in a body, at most 1,000"):
-        for _ in range(60):
-            body = delta.decode(f"{delta.MAGIC}-1\n[:]\n[:]", body, Limits(values=1000))
+        doubled((b"",) * 4, Limits(values=1000))
 
 
 @pytest.mark.parametrize("hostile", [b'"' + b'\\"' * 50_000, b"x" * 200_000, b"[" * 100_000, b'{"a":"' * 20_000])

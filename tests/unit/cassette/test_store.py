@@ -4,6 +4,7 @@ import stat
 import subprocess
 import sys
 import textwrap
+from pathlib import Path
 
 import pytest
 
@@ -18,7 +19,7 @@ posix = pytest.mark.skipif(sys.platform == "win32", reason="signals, modes and l
 def python(code: str, *arguments: object) -> subprocess.Popen[bytes]:
     """Another process, that says a line when it is ready."""
     command = [sys.executable, "-c", textwrap.dedent(code), *map(str, arguments)]
-    return subprocess.Popen(command, stdout=subprocess.PIPE)
+    return subprocess.Popen(command, stdout=subprocess.PIPE)  # noqa: S603
 
 
 def test_what_was_saved_is_loaded(tmp_path):
@@ -64,7 +65,7 @@ def test_a_directory_is_no_cassette(tmp_path):
         store.load(tmp_path)
 
 
-@pytest.mark.skipif(not os.path.exists("/dev/zero"), reason="needs an endless file")
+@pytest.mark.skipif(not Path("/dev/zero").exists(), reason="needs an endless file")
 def test_an_endless_file_is_no_cassette(tmp_path):
     (tmp_path / "x.yaml").symlink_to("/dev/zero")
     with pytest.raises(Unreadable, match="not a regular file"):
@@ -160,7 +161,7 @@ def test_a_link_that_leads_out_of_the_directory_is_refused(tmp_path, name):
     outside.mkdir()
     (inside / "link.yaml").symlink_to(outside / "x.yaml")
     (inside / "dir").symlink_to(outside)
-    with pytest.raises(Refused, match="is a link to .*elsewhere"):
+    with pytest.raises(Refused, match=r"is a link to .*elsewhere"):
         store.path_for(inside, name)
 
 
@@ -188,7 +189,7 @@ def test_names_longer_than_a_file_system_allows_stay_apart(tmp_path):
 
 def test_a_second_writer_in_the_same_process_is_refused_by_name(tmp_path):
     path = tmp_path / "x.yaml"
-    with store.writing(path, "test_a.py::test_one"):
+    with store.writing(path, "test_a.py::test_one"):  # noqa: SIM117 -- the second one must fail inside the first
         with pytest.raises(TwoWriters, match=r"x\.yaml is being written by test_a\.py::test_one .process \d+."):
             with store.writing(path, "test_b.py::test_two"):
                 pass

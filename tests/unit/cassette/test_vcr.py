@@ -1,6 +1,7 @@
 """Against real HTTP libraries and a real server on loopback."""
 
 import asyncio
+import contextlib
 import gzip
 import http.client
 import http.server
@@ -45,7 +46,7 @@ class Echo(http.server.BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(answer)
 
-    do_GET = do_POST
+    do_GET = do_POST  # noqa: N815 -- http.server's name
 
     def log_message(self, *_):
         pass
@@ -154,18 +155,14 @@ def test_a_request_that_was_not_recorded_goes_nowhere_and_is_noted_by_its_librar
 
 
 def test_a_user_and_password_in_a_url_are_not_repeated(server):
-    with OtherHTTP(record=False) as replay:
-        with pytest.raises(CannotOverwriteExistingCassetteException):
-            with_httpx(url(server).replace("//", "//user:hunter2@"))
+    with OtherHTTP(record=False) as replay, pytest.raises(CannotOverwriteExistingCassetteException):
+        with_httpx(url(server).replace("//", "//user:hunter2@"))
     assert replay.misses[0].url == url(server, "/a?q")
 
 
 def test_a_miss_swallowed_by_the_agent_is_noted_all_the_same(server):
-    with OtherHTTP(record=False) as replay:
-        try:
-            with_httpx(url(server))
-        except CannotOverwriteExistingCassetteException:
-            pass
+    with OtherHTTP(record=False) as replay, contextlib.suppress(CannotOverwriteExistingCassetteException):
+        with_httpx(url(server))
     assert len(replay.misses) == 1
 
 
@@ -267,7 +264,7 @@ def test_a_cassette_of_the_user_is_told_from_ours(server, tmp_path):
 
 def test_importing_it_imports_no_vcr():
     code = "import sys, pytest_agentlatency.cassette.vcr; print({'vcr', 'httpx', 'httpx2', 'yaml'} & set(sys.modules))"
-    shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)  # noqa: S603
     assert shown.stdout == "set()\n"
 
 
@@ -305,6 +302,6 @@ def test_pytest_recording_replays_a_cassette_of_ours(tmp_path):
         str(tmp_path),
     ]
     environment = {**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
-    shown = subprocess.run(command, capture_output=True, text=True, env=environment, cwd=tmp_path, check=False)
+    shown = subprocess.run(command, capture_output=True, text=True, env=environment, cwd=tmp_path, check=False)  # noqa: S603
     assert "1 passed" in shown.stdout, shown.stdout
     assert cassette.read_bytes() == before
