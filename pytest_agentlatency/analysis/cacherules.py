@@ -40,13 +40,16 @@ class CacheRules:
     """How many of the latest entries are kept."""
     ttl: int = 0
     ttl_long: int = 0
+    output: bool = False
+    """What the model generated is kept too, and read when the next request repeats it."""
     system_first: bool = False
     """The chat template puts the system prompt before the tools."""
 
 
 def rules_for(provider: str, model: str = "", overrides: Mapping[str, Any] | None = None) -> CacheRules | None:
-    """The rules for a provider (`anthropic`, `openai`, `vllm`, `llama.cpp`) and a model; None when none are known.
+    """The rules for a provider and a model; None when none are known.
 
+    Known: `anthropic`, `openai`, `deepseek`, `vllm`, `llama.cpp`. A gateway's are found by the model's name.
     `overrides`: fields of `CacheRules` -> values. CacheRuleError when a field doesn't exist.
     """
     name = _table_name(provider, model)
@@ -60,6 +63,8 @@ _GPT = re.compile(r"gpt-(\d+)(?:[.-](\d)(?!\d))?")
 
 
 def _table_name(provider: str, model: str) -> str:
+    if "deepseek" in model:  # behind either big provider's format
+        return "deepseek"
     if provider in _tables():
         return "openai-explicit" if provider == "openai" and _explicit(model) else provider
     if "claude" in model:
@@ -69,7 +74,7 @@ def _table_name(provider: str, model: str) -> str:
 
 def _explicit(model: str) -> bool:
     found = _GPT.search(model)
-    return bool(found) and (int(found[1]), int(found[2] or 0)) >= (5, 6) if found else False
+    return found is not None and (int(found[1]), int(found[2] or 0)) >= (5, 6)
 
 
 def _fields(table: Mapping[str, Any], model: str) -> dict[str, Any]:

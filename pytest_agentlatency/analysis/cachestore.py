@@ -191,7 +191,8 @@ class Prefixes:
         """What is read and written, and what kept more from being read, as far as the cache can tell."""
         best, why = 0, None
         for whole in self._wholes:
-            shared = self._rounded(_shared(whole.request, request), request.total)
+            repeated = _shared(whole.request, request) + (_answer(whole.request, request) if self._rules.output else 0)
+            shared = self._rounded(repeated, request.total)
             expired, coming = whole.entry.expired(request.at), whole.entry.coming(request.at)
             if shared > best and not expired and not coming:
                 best, why = shared, None
@@ -225,3 +226,16 @@ def _shared(before: Request, after: Request) -> int:
     one, other = before.parts[equal].data, after.parts[equal].data
     same = next((at for at, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other)))
     return tokens + (before.ends[equal] - tokens) * same // max(1, len(one))
+
+
+def _answer(before: Request, after: Request) -> int:
+    """Tokens of the answer to the earlier request, when the later one goes on from it."""
+    start = end = len(before.keys)
+    if not start or start >= len(after.keys) or before.keys[-1] != after.keys[start - 1]:
+        return 0
+    while end < len(after.parts) and after.parts[end].data.startswith(_BY_MODEL):
+        end += 1
+    return after.ends[end - 1] - after.ends[start - 1]
+
+
+_BY_MODEL = (b"assistant:", b"model:")

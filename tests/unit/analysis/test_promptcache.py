@@ -218,6 +218,14 @@ class TestPrefixCaches:
         assert abs(after.predicted.read - shared.shared) <= 32
         assert 0 < after.predicted.read < before.predicted.total
 
+    def test_deepseek_reads_its_own_answer_back(self):
+        """In a public trace the cache held the answer as well as the request that it answers."""
+        first = request(history(1), model="deepseek-chat")
+        second = request([*history(1), assistant(text(words(900, "long"))), user("Go on")], model="deepseek-chat")
+        turns = run([first, second], rules_for("anthropic", "deepseek-chat"))
+        assert turns[1].predicted.uncached < 140
+        assert turns[1].predicted.read > turns[0].predicted.total + 700
+
     def test_another_model_reads_nothing(self):
         requests = [request(history(1)), request(history(1), model="claude-opus-4-5")]
         for rules in EVERY:
