@@ -48,7 +48,7 @@ class _Place(NamedTuple):
 
 
 def copies(texts: Iterable[Text]) -> Iterator[Copy]:
-    """Spans of at least 24 words that another text of the same context, or an earlier part of this one, has too."""
+    """Spans of at least 24 words that an earlier text of the same context has too."""
     seen: dict[tuple[str, ...], _Place] = {}
     for each in texts:
         marks = list(_WORD.finditer(_ESCAPED.sub("  ", each.text)))  # two spaces: every position stays
