@@ -9,7 +9,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from pytest_agentlatency.analysis.counters import Counter
 from pytest_agentlatency.analysis.redundancy import Copy, Text, copies, unwrapped
@@ -19,7 +19,7 @@ from pytest_agentlatency.model.usage import Tokens, Usage
 from pytest_agentlatency.wire.message import Prompt
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Piece:
     """One thing that was in the context for some turns."""
 
@@ -34,9 +34,9 @@ class Piece:
     """The turn that brought it, from 1."""
     until: int
     """The last turn that carried it."""
-    turns: int = 1
+    turns: int
     """How many turns carried it."""
-    text: str = field(default="", repr=False)
+    text: str = field(repr=False)
 
     @property
     def reread(self) -> Tokens:
@@ -146,45 +146,86 @@ def ledger(turns: Iterable[tuple[Prompt, Usage]], counter: Counter, *, called: I
         for count, (_, usage) in zip(counts, known, strict=True)
         if usage.context is not None and not usage.multi_pass
     ]
-    books = _Books(Ruler.fit(fits, counter, model))
+    ruler = Ruler.fit(fits, counter, model)
+    books = _Books(ruler)
     for (prompt, usage), each, count in zip(known, listed, counts, strict=True):
         books.enter(prompt, usage, each, count)
-    names = {piece.name for piece in books.pieces if piece.source is Source.TOOL_CALL}
-    return Ledger(
-        tuple(books.accounts), tuple(books.pieces), frozenset(names | set(called)), counter, books.ruler, doubts(fits)
-    )
+    accounts, pieces = books.closed()
+    names = {piece.name for piece in pieces if piece.source is Source.TOOL_CALL}
+    return Ledger(accounts, pieces, frozenset(names | set(called)), counter, ruler, doubts(fits))
+
+
+@dataclass(slots=True, eq=False)
+class _Open:
+    """A piece whose last turn isn't known yet."""
+
+    item: Item
+    since: int
+    until: int
+    turns: int = 1
+    tokens: int = 0
+
+    def closed(self) -> Piece:
+        item = self.item
+        return Piece(
+            item.source, item.name, item.path, Tokens(self.tokens), self.since, self.until, self.turns, item.text
+        )
+
+
+class _Entry(NamedTuple):
+    """One turn's account under way."""
+
+    context: Tokens
+    pieces: list[tuple[_Open, Tokens]]
+    provenance: Provenance
 
 
 class _Books:
-    """The account under way: what the previous turn held, and the accounts so far."""
+    """The account under way: what the previous turn held, and the entries so far."""
 
     def __init__(self, ruler: Ruler) -> None:
-        self.ruler = ruler
-        self.accounts: list[TurnAccount] = []
-        self.pieces: list[Piece] = []
-        self._held: list[tuple[Item, Piece]] = []
+        self._ruler = ruler
+        self._entries: list[_Entry] = []
+        self._pieces: list[_Open] = []
+        self._held: list[_Open] = []
         self._hidden = 0
 
     def enter(self, prompt: Prompt, usage: Usage, listed: Sequence[Item], counts: Sequence[int]) -> None:
-        turn = len(self.accounts) + 1
-        self._held, fresh = self._carry(turn, listed)
-        kept = sum(piece.tokens for _, piece in self._held if piece.since < turn)
-        estimates = [max(1, self.ruler.scaled(counts[index])) for index in fresh]
-        known = usage.context if not usage.multi_pass else None
-        if known is None:
-            known = Tokens(kept + sum(estimates) + self._hidden)
-        whole = self._divide(prompt, known - kept, estimates, turn)
-        for index, tokens in zip(fresh, whole, strict=True):
-            self._held[index][1].tokens = Tokens(tokens)
-        self.pieces.extend(self._held[index][1] for index in fresh)
-        self._close(turn, known, usage)
+        """Take in the next turn."""
+        self._held, fresh = self._carry(len(self._entries) + 1, listed)
+        kept = sum(piece.tokens for piece in self._held)
+        estimates = [max(1, self._ruler.scaled(counts[index])) for index in fresh]
+        measured = usage.context is not None and not usage.multi_pass
+        known = usage.context if measured else None
+        context = Tokens(kept + sum(estimates) + self._hidden) if known is None else known
+        for index, tokens in zip(fresh, self._divide(prompt, context - kept, estimates), strict=True):
+            self._held[index].tokens = tokens
+        self._pieces.extend(self._held[index] for index in fresh)
+        self._cover(context)
+        shares = [(piece, Tokens(piece.tokens)) for piece in self._held]
+        self._entries.append(_Entry(context, shares, usage.provenance if measured else Provenance.ESTIMATED))
 
-    def _carry(self, turn: int, listed: Sequence[Item]) -> tuple[list[tuple[Item, Piece]], list[int]]:
+    def closed(self) -> tuple[tuple[TurnAccount, ...], tuple[Piece, ...]]:
+        """The turns' accounts, and every piece."""
+        done = {piece: piece.closed() for piece in self._pieces}
+        accounts = (
+            TurnAccount(
+                turn,
+                entry.context,
+                tuple((done[piece], tokens) for piece, tokens in entry.pieces),
+                Tokens(entry.context - sum(tokens for _, tokens in entry.pieces)),
+                entry.provenance,
+            )
+            for turn, entry in enumerate(self._entries, 1)
+        )
+        return tuple(accounts), tuple(done.values())
+
+    def _carry(self, turn: int, listed: Sequence[Item]) -> tuple[list[_Open], list[int]]:
         """Match this turn's items with the pieces that the last turn held; what has no match is fresh."""
-        spare: dict[tuple[Source, str, str], list[Piece]] = defaultdict(list)
-        for item, piece in reversed(self._held):
-            spare[_key(item)].append(piece)
-        held: list[tuple[Item, Piece]] = []
+        spare: dict[tuple[Source, str, str], list[_Open]] = defaultdict(list)
+        for piece in reversed(self._held):
+            spare[_key(piece.item)].append(piece)
+        held: list[_Open] = []
         fresh: list[int] = []
         for index, item in enumerate(listed):
             same = spare.get(_key(item))
@@ -192,36 +233,28 @@ class _Books:
                 piece = same.pop()
                 piece.until, piece.turns = turn, piece.turns + 1
             else:
-                piece = Piece(item.source, item.name, item.path, Tokens(0), turn, turn, text=item.text)
+                piece = _Open(item, turn, turn)
                 fresh.append(index)
-            held.append((item, piece))
+            held.append(piece)
         return held, fresh
 
-    def _divide(self, prompt: Prompt, rest: int, estimates: Sequence[int], turn: int) -> list[int]:
+    def _divide(self, prompt: Prompt, rest: int, estimates: Sequence[int]) -> list[int]:
         """Tokens of the fresh pieces out of what the kept ones leave; what can't be theirs is hidden.
 
         A provider's tokens are believed to be within a factor of two of the ruler's.
         """
         expected = sum(estimates)
-        hidden = self._hidden
-        if turn == 1:
-            hidden = max(0, min(rest - expected, hidden_tokens(prompt)))
+        hidden = self._hidden if self._entries else max(0, min(rest - expected, hidden_tokens(prompt)))
         share = min(2 * expected, max((expected + 1) // 2, rest - hidden))
         self._hidden = rest - share
         return apportion(share, estimates)
 
-    def _close(self, turn: int, context: Tokens, usage: Usage) -> None:
-        amounts = [piece.tokens for _, piece in self._held]
-        if self._hidden < 0:  # the ruler reads too much: the pieces share what there is
-            amounts = [Tokens(each) for each in apportion(context, amounts)]
+    def _cover(self, context: Tokens) -> None:
+        """When the pieces hold more than there is, they share what there is."""
+        if self._hidden < 0:
             self._hidden = 0
-            for (_, piece), tokens in zip(self._held, amounts, strict=True):
+            for piece, tokens in zip(self._held, apportion(context, [each.tokens for each in self._held]), strict=True):
                 piece.tokens = tokens
-        pieces = tuple(zip((piece for _, piece in self._held), amounts, strict=True))
-        measured = usage.context is not None and not usage.multi_pass
-        provenance = usage.provenance if measured else Provenance.ESTIMATED
-        hidden = Tokens(context - sum(amounts))
-        self.accounts.append(TurnAccount(turn, context, pieces, hidden, provenance))
 
 
 def _key(item: Item) -> tuple[Source, str, str]:
