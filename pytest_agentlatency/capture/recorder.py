@@ -86,6 +86,12 @@ class OpenAttempt:
         self.asked.append(asked)
         self.arrived.append(arrived)
 
+    def whole(self, data: bytes) -> None:
+        """The body was there with the head."""
+        if data:
+            self.chunk(self.recorder.now(), self.recorder.now(), data)
+        self.finish(Outcome.COMPLETE)
+
     def finish(self, outcome: Outcome, failure: Failure | None = None) -> None:
         """The attempt is over; the first word counts."""
         if self.end is None:

@@ -109,7 +109,7 @@ class Session:
             return drift.replayed(self.plan.document.recording, self._live_calls(), self.plan.counter)
         recording = self.recording()
         readings = assembly.read(recording)
-        return Replayed(assembly.from_readings(readings, recording), readings, readings)
+        return Replayed(assembly.from_readings(readings, recording), readings, readings, recording)
 
     def _live_calls(self) -> tuple[LiveCall, ...]:
         calls: dict[int, Played] = {}

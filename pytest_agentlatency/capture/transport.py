@@ -18,6 +18,7 @@ from pytest_agentlatency.capture.recorder import OpenAttempt
 from pytest_agentlatency.capture.traffic import Observer, Playback, Traffic
 from pytest_agentlatency.capture.warmup import OWN_TRANSPORT
 from pytest_agentlatency.cassette.headers import clean_url, keep_request, keep_response
+from pytest_agentlatency.cassette.vcr import bypassed
 from pytest_agentlatency.model.recording import Headers, Request
 from pytest_agentlatency.wire import registry
 
@@ -55,15 +56,10 @@ def install(traffic: Traffic, originals: Leaves, stack: ExitStack) -> None:
     to the method as it is now, which is vcrpy's.
     """
     for family in installed():
-        for client, leaf, method, adapt in (
-            (family.Client, family.HTTPTransport, "handle_request", _sync),
-            (family.AsyncClient, family.AsyncHTTPTransport, "handle_async_request", _async),
-        ):
-            seam = _Seam(family, traffic, originals[family.__name__, method], getattr(leaf, method))
-            stack.enter_context(mock.patch.object(leaf, method, adapt(seam)))
-            stack.enter_context(
-                mock.patch.object(client, "_transport_for_url", _picker(seam, client, leaf, method, adapt))
-            )
+        for side in _sides(family):
+            seam = _Seam(family, traffic, originals[family.__name__, side.method], getattr(side.leaf, side.method))
+            stack.enter_context(mock.patch.object(side.leaf, side.method, side.adapt(seam)))
+            stack.enter_context(mock.patch.object(side.client, "_transport_for_url", _picker(seam, side)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +87,8 @@ class _Seam:
 
     def answered(self, attempt: OpenAttempt, response: Any, tee: type) -> Any:
         """The response with its body teed."""
-        coded = response.headers.get("content-encoding", "")
+        whole = response.is_closed  # a mock's answer: its body is there, read and decoded, and no stream will be
+        coded = "" if whole else response.headers.get("content-encoding", "")
         attempt.answered(
             response.status_code,
             keep_response(_pairs(response.headers)),
@@ -100,7 +97,10 @@ class _Seam:
             coding=coded,
             decoder=coding.decoder(coded),
         )
-        response.stream = tee(response.stream, attempt)
+        if whole:
+            attempt.whole(response.content)
+        else:
+            response.stream = tee(response.stream, attempt)
         return response
 
     def played(self, playback: Playback, play: type) -> Any:
@@ -117,6 +117,24 @@ class _Seam:
             stream=play(playback, self.family),
             extensions={"http_version": recorded.http_version.encode(), "reason_phrase": recorded.reason.encode()},
         )
+
+
+def _unseen(send: Send) -> Send:
+    """A model call past the seam is recorded already: vcrpy, below it, must not take it down a second time."""
+
+    def bypassing(transport: Any, request: Any) -> Any:
+        with bypassed():
+            return send(transport, request)
+
+    return bypassing
+
+
+def _unseen_async(send: Send) -> Send:
+    async def bypassing(transport: Any, request: Any) -> Any:
+        with bypassed():
+            return await send(transport, request)
+
+    return bypassing
 
 
 def _sync(seam: _Seam) -> Send:
@@ -196,20 +214,36 @@ def _async_trace(attempt: OpenAttempt, user: Any) -> Callable[[str, Any], Any]:
     return trace
 
 
-def _picker(seam: _Seam, client: Any, leaf: type, method: str, adapt: Callable[[_Seam], Send]) -> Send:
+@dataclass(frozen=True, slots=True)
+class _Side:
+    """The sync or the async half of a family."""
+
+    client: Any
+    leaf: type
+    method: str
+    adapt: Callable[[_Seam], Send]
+    unseen: Callable[[Send], Send]
+
+
+def _sides(family: ModuleType) -> Iterable[_Side]:
+    yield _Side(family.Client, family.HTTPTransport, "handle_request", _sync, _unseen)
+    yield _Side(family.AsyncClient, family.AsyncHTTPTransport, "handle_async_request", _async, _unseen_async)
+
+
+def _picker(seam: _Seam, side: _Side) -> Send:
     """A client's choice of transport, with one that never reaches a leaf put behind the seam.
 
     Such are aiohttp behind an httpx face, mocks, a user's own: they would be neither seen nor, in a replay, stopped.
     """
-    original = client._transport_for_url  # noqa: SLF001  # no public hook sees every client's transport
+    original = side.client._transport_for_url  # noqa: SLF001  # no public hook sees every client's transport
 
     @functools.wraps(original)
     def pick(self: Any, url: Any) -> Any:
         transport = original(self, url)
-        if getattr(transport, OWN_TRANSPORT, False) or reaches(transport, leaf):
+        if getattr(transport, OWN_TRANSPORT, False) or reaches(transport, side.leaf):
             return transport
-        send = getattr(type(transport), method)
-        return _Shielded(transport, adapt(_Seam(seam.family, seam.traffic, send, send)))
+        send = getattr(type(transport), side.method)
+        return _Shielded(transport, side.adapt(_Seam(seam.family, seam.traffic, side.unseen(send), send)))
 
     return pick
 
