@@ -129,8 +129,9 @@ def loads(data: bytes, source: str, limits: Limits = DEFAULT) -> Document:
 
 
 def _text(data: bytes, source: str) -> str:
+    """The file's text. Carriage returns of bodies are escaped: one that stands in the file is git's, or an editor's."""
     try:
-        return data.decode("utf-8")
+        return data.decode("utf-8").removeprefix("\ufeff").replace("\r\n", "\n")
     except UnicodeDecodeError as error:
         if error.end == len(data) and error.reason == "unexpected end of data":
             raise _cut_off(source, "it stops inside a character") from error
@@ -236,9 +237,19 @@ def _verify(stated: Node, body: bytes) -> None:
 
 
 def _other(node: Node) -> dict[str, Any]:
-    request, response = dict(node["request"].mapping()), dict(node["response"].mapping())
-    if isinstance(request.get("body"), str):
-        request["body"] = request["body"].encode("utf-8")
-    content = node["response"]["body"].mapping()
-    response["body"] = {key: each.encode("utf-8") if isinstance(each, str) else each for key, each in content.items()}
-    return {"request": request, "response": response}
+    """In vcrpy's form, checked, so that vcrpy's own code doesn't stumble over an edit."""
+    request, response = node["request"], node["response"]
+    sent, received, status = request["body"], response["body"].mapping(), response["status"]
+    return {
+        "request": {
+            "body": None if sent.value is None else sent.octets(),
+            "headers": exchange.fields(request["headers"]),
+            "method": request["method"].text(),
+            "uri": request["uri"].text(),
+        },
+        "response": {
+            "body": {key: response["body"][key].octets() for key in received},
+            "headers": exchange.fields(response["headers"]),
+            "status": {"code": status["code"].number(), "message": status["message"].text()},
+        },
+    }

@@ -139,19 +139,23 @@ def _answerless(node: Node) -> bool:
 
 
 def _read_request(node: Node, body: bytes | tuple[bytes, ...]) -> Request:
-    method, url, headers = node["method"].text(), node["uri"].text(), read_headers(node["headers"])
+    method, url, headers = node["method"].text(), node["uri"].text(), _read_headers(node["headers"])
     if isinstance(body, tuple):
         return LazyRequest(method, url, headers, pieces=body)
     return Request(method, url, headers, body)
 
 
-def read_headers(node: Node) -> Headers:
-    """Header fields of a mapping of names to one value or several."""
-    return tuple((name, value.text()) for name in node.mapping() for value in _values(node[name]))
+def fields(node: Node) -> dict[str, list[str]]:
+    """Header fields, each name with one value or several, as lists of values."""
+    return {name: [value.text() for value in _values(node[name])] for name in node.mapping()}
 
 
 def _values(node: Node) -> Iterable[Node]:
     return node.items() if isinstance(node.value, list) else (node,)
+
+
+def _read_headers(node: Node) -> Headers:
+    return tuple((name, value) for name, values in fields(node).items() for value in values)
 
 
 def _read_response(node: Node, limits: Limits) -> Response:
@@ -159,7 +163,7 @@ def _read_response(node: Node, limits: Limits) -> Response:
     body = node["body"]["string"].octets()
     return Response(
         status=status["code"].number(),
-        headers=read_headers(node["headers"]),
+        headers=_read_headers(node["headers"]),
         chunks=_chunks(ours["sizes"], body, limits),
         reason=status["message"].text(),
         http_version=ours["http"].text() or _HTTP,

@@ -84,16 +84,26 @@ class OtherHTTP:
         misses = self.misses
 
         class Noting(vcrpy.cassette.Cassette):  # type: ignore[misc]
-            """A cassette that says which request it refused before vcrpy raises."""
+            """A cassette that keeps which requests were refused."""
 
             agentlatency = True
 
-            def can_play_response_for(self, request: Any) -> bool:
+            def filter_request(self, request: Any) -> Any:
+                """Called by every stub as its last question before it refuses, and not otherwise in replay."""
                 plain: Any = super()
-                playable = bool(plain.can_play_response_for(request))
-                if not playable and self.write_protected and not _BYPASS.get():
+                kept = plain.filter_request(request)
+                if kept and self.write_protected:
                     _note(misses, request)
-                return playable
+                return kept
+
+            def play_response(self, request: Any) -> Any:
+                """Called unasked for where a redirect leads, which then may not be there."""
+                plain: Any = super()
+                try:
+                    return plain.play_response(request)
+                except vcrpy.errors.UnhandledHTTPRequestError:
+                    _note(misses, request)
+                    raise
 
         recorder = vcrpy.VCR(match_on=_MATCH, decode_compressed_response=True, before_record_request=_unless_bypassed)
         recorder.register_matcher("agentlatency_body", _same_body)

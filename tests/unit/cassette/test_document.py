@@ -61,6 +61,19 @@ def test_a_file_cut_at_any_byte_is_refused(saved):
             loads(data[:end], "x.yaml")
 
 
+@given(some.documents)
+def test_a_checkout_with_the_line_ends_of_windows_changes_nothing(whole):
+    assert loads(b"\xef\xbb\xbf" + dumps(whole).replace(b"\n", b"\r\n"), "x.yaml") == whole
+
+
+def test_forty_turns_take_little_more_than_their_last_request_and_the_answers():
+    """Plain cassettes of agents are tens of megabytes: each request holds the whole history again."""
+    whole = some.session(40, result="A long tool result. " * 100)
+    attempts = whole.recording.attempts
+    once = len(attempts[-1].request.body) + sum(len(attempt.response.body) for attempt in attempts)
+    assert len(dumps(whole)) < 1.5 * once
+
+
 def test_a_cut_file_says_that_its_end_is_missing_and_what_to_do():
     data = dumps(some.session(2))
     with pytest.raises(Truncated, match=r"^x\.yaml: the end is missing .*; restore the file or record it again$"):
@@ -176,6 +189,20 @@ def test_a_base_that_is_not_there_is_an_error_with_its_place(distance):
     data = dumps(some.session(2)).replace(b"delta of -1", b"delta of " + distance)
     with pytest.raises(Unreadable, match=r"interactions\[1\]\.request\.body"):
         loads(data, "x.yaml")
+
+
+@pytest.mark.parametrize(
+    ("found", "edited"),
+    [
+        (b"    method: GET", b"    method: [GET]"),
+        (b"      code: 200\n", b"      code: ok\n"),
+        (b"    body: null", b"    body: 5"),
+    ],
+)
+def test_other_http_edited_out_of_vcrpys_form_is_told_with_its_place(found, edited):
+    head, _, other = dumps(some.session(1)).rpartition(b"- request:")
+    with pytest.raises(Unreadable, match=r"interactions\[1\]\.re"):
+        loads(head + b"- request:" + other.replace(found, edited), "x.yaml")
 
 
 def test_a_file_over_the_limit_is_refused_unparsed():

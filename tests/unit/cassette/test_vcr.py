@@ -38,7 +38,9 @@ class Echo(http.server.BaseHTTPRequestHandler):
         body = self.rfile.read(int(self.headers.get("content-length") or 0))
         self.server.served += 1
         answer = b" ".join([self.path.encode(), body, str(self.server.served).encode()])
-        self.send_response(200)
+        self.send_response(302 if "redirect" in self.path else 200)
+        if "redirect" in self.path:
+            self.send_header("location", "/landed")
         if "gzip" in self.path:
             answer = gzip.compress(answer)
             self.send_header("content-encoding", "gzip")
@@ -164,6 +166,36 @@ def test_a_miss_swallowed_by_the_agent_is_noted_all_the_same(server):
     with OtherHTTP(record=False) as replay, contextlib.suppress(CannotOverwriteExistingCassetteException):
         with_httpx(url(server))
     assert len(replay.misses) == 1
+
+
+def follow(target, times):
+    async def fetch():
+        async with aiohttp.ClientSession() as session:
+            answers = []
+            for _ in range(times):
+                async with session.get(target) as answer:
+                    answers.append(await answer.read())
+            return answers
+
+    return asyncio.run(fetch())
+
+
+def test_a_redirect_followed_twice_is_no_miss(server):
+    with OtherHTTP(record=True) as recording:
+        live = follow(url(server, "/redirect"), 2)
+    with OtherHTTP(recording.interactions, record=False) as replay:
+        assert follow(url(server, "/redirect"), 2) == live
+    assert (replay.misses, replay.unused) == ([], ())
+
+
+def test_a_redirect_into_nothing_is_a_miss(server):
+    """The URL is that of the redirect: vcrpy looks for what resembles its target, and asks for that."""
+    with OtherHTTP(record=True) as recording:
+        follow(url(server, "/redirect"), 1)
+    with OtherHTTP(recording.interactions[:1], record=False) as replay:  # noqa: SIM117
+        with pytest.raises(Exception, match="contain the request"):
+            follow(url(server, "/redirect"), 1)
+    assert [(miss.stack, miss.url) for miss in replay.misses] == [("aiohttp", url(server, "/redirect"))]
 
 
 def test_a_changed_body_is_a_miss_not_the_recorded_answer(server):
