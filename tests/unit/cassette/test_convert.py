@@ -2,7 +2,7 @@ from dataclasses import replace
 
 import vcr.serialize
 import yaml
-from hypothesis import given
+from hypothesis import given, settings
 from vcr.serializers import yamlserializer
 
 from pytest_agentlatency.cassette.convert import from_vcr, to_vcr
@@ -10,6 +10,7 @@ from pytest_agentlatency.model.recording import Recording
 from tests.support import documents as some
 
 
+@settings(deadline=None)
 @given(some.documents)
 def test_any_document_survives_the_way_to_vcrpy_and_back(whole):
     back = from_vcr(to_vcr(whole))
@@ -19,6 +20,7 @@ def test_any_document_survives_the_way_to_vcrpy_and_back(whole):
     assert back == expected
 
 
+@settings(deadline=None)
 @given(some.documents)
 def test_vcrpy_sees_every_request_body_in_full(whole):
     requests, _ = vcr.serialize.deserialize(to_vcr(whole).decode(), yamlserializer)[:2]

@@ -2,7 +2,7 @@ import json
 from itertools import pairwise
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pytest_agentlatency.cassette import delta
@@ -19,22 +19,26 @@ def difference(new: bytes, base: bytes) -> list[str]:
     return text.splitlines()[1:]
 
 
+@settings(deadline=None)
 @given(some.bodies | st.binary(max_size=200))
 def test_the_pieces_of_any_bytes_join_to_them(body):
     assert b"".join(delta.cut(body)) == body
 
 
+@settings(deadline=None)
 @given(st.text('[]{}",:\\ab \n', max_size=200).map(str.encode))
 def test_the_pieces_of_nearly_json_join_to_it(body):
     assert b"".join(delta.cut(body)) == body
 
 
+@settings(deadline=None)
 @given(st.lists(some.bodies, max_size=6))
 def test_bodies_cut_one_from_another_join_to_themselves(bodies):
     cutter = delta.Cutter(3)
     assert [b"".join(cutter.cut(body)) for body in bodies] == bodies
 
 
+@settings(deadline=None)
 @given(st.lists(st.integers(1, 9), max_size=6), st.sampled_from(["A", "B"]))
 def test_a_session_cut_turn_from_turn_has_the_pieces_of_each_cut_afresh(turns, system):
     cutter = delta.Cutter(3)
@@ -46,6 +50,7 @@ def test_a_session_cut_turn_from_turn_has_the_pieces_of_each_cut_afresh(turns, s
 pieces = st.lists(st.sampled_from([b"x" * 40, b"y" * 40, "é\n\u2028".encode(), b" a ", b'"', b"[:1]", b"+", b"z" * 99]))
 
 
+@settings(deadline=None)
 @given(pieces.map(tuple), pieces.map(tuple))
 def test_a_difference_rebuilds_any_pieces_exactly(new, base):
     text = delta.encode(new, base, 1)
@@ -53,6 +58,7 @@ def test_a_difference_rebuilds_any_pieces_exactly(new, base):
     assert text is None or delta.distance(text) == 1
 
 
+@settings(deadline=None)
 @given(some.bodies, some.bodies)
 def test_a_difference_of_any_two_bodies_is_exact_or_not_made(new, base):
     text = delta.encode(delta.cut(new), delta.cut(base), 3)
@@ -159,6 +165,7 @@ def test_hostile_bodies_are_cut_in_linear_time(hostile):
     assert b"".join(delta.cut(hostile)) == hostile
 
 
+@settings(deadline=None)
 @given(st.integers(2, 12))
 def test_the_differences_of_a_session_hold_each_message_once(turns):
     bodies = [

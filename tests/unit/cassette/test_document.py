@@ -16,11 +16,13 @@ from pytest_agentlatency.model.recording import Facts, Recording
 from tests.support import documents as some
 
 
+@settings(deadline=None)
 @given(some.documents)
 def test_any_document_comes_back_from_its_bytes(whole):
     assert loads(dumps(whole), "x.yaml") == whole
 
 
+@settings(deadline=None)
 @given(some.documents)
 def test_the_same_document_has_the_same_bytes(whole):
     written = dumps(whole)
@@ -28,6 +30,7 @@ def test_the_same_document_has_the_same_bytes(whole):
     assert b"\r" not in written
 
 
+@settings(deadline=None)
 @given(some.documents)
 def test_plain_vcrpy_loads_any_cassette_and_keeps_responses_and_our_key(whole):
     requests, responses = vcr.serialize.deserialize(dumps(whole).decode(), yamlserializer)[:2]
@@ -61,6 +64,7 @@ def test_a_file_cut_at_any_byte_is_refused(saved):
             loads(data[:end], "x.yaml")
 
 
+@settings(deadline=None)
 @given(some.documents)
 def test_a_checkout_with_the_line_ends_of_windows_changes_nothing(whole):
     assert loads(b"\xef\xbb\xbf" + dumps(whole).replace(b"\n", b"\r\n"), "x.yaml") == whole
@@ -81,7 +85,7 @@ def test_a_cut_file_says_that_its_end_is_missing_and_what_to_do():
 
 
 @given(st.data())
-@settings(max_examples=200)
+@settings(max_examples=200, deadline=None)
 def test_damaged_bytes_are_read_or_refused_by_name(data):
     whole = bytearray(dumps(some.session(2)))
     at = data.draw(st.integers(0, len(whole) - 1))
@@ -92,6 +96,7 @@ def test_damaged_bytes_are_read_or_refused_by_name(data):
         assert str(error).startswith("x.yaml")  # noqa: PT017 -- reading it is as good
 
 
+@settings(deadline=None)
 @given(st.binary(max_size=200))
 def test_any_bytes_are_refused_by_name(data):
     with pytest.raises(CassetteError, match=r"^x\.yaml"):

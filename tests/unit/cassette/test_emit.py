@@ -1,6 +1,6 @@
 import pytest
 import yaml
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pytest_agentlatency.cassette import emit
@@ -16,16 +16,19 @@ values = st.recursive(
 
 
 @pytest.mark.parametrize("loader", [yaml.SafeLoader, yaml.CSafeLoader])
+@settings(deadline=None)
 @given(value=st.dictionaries(printable, values, max_size=4))
 def test_every_safe_loader_reads_back_what_was_written(loader, value):
     assert (yaml.load(emit.document(value), loader) or {}) == value  # noqa: S506 -- both are safe ones
 
 
+@settings(deadline=None)
 @given(st.dictionaries(printable, values, min_size=1, max_size=4))
 def test_our_own_reader_agrees(value):
     assert tree(emit.document(value), "it") == value
 
 
+@settings(deadline=None)
 @given(some.texts)
 def test_text_with_lone_surrogates_comes_back_as_text(text):
     whole = Node(tree(emit.document({"a": text, "b": [text]}), "it"), "it")

@@ -1,7 +1,7 @@
 from dataclasses import replace
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 
 from pytest_agentlatency.cassette import exchange
 from pytest_agentlatency.cassette.errors import Unreadable
@@ -11,6 +11,7 @@ from pytest_agentlatency.model.recording import Attempt, Failure, Outcome, Reque
 from tests.support import documents as some
 
 
+@settings(deadline=None)
 @given(some.attempts)
 def test_any_attempt_comes_back_to_the_byte_and_the_nanosecond(attempt):
     written = exchange.write(attempt, b"not the body", {"version": 1})

@@ -1,5 +1,5 @@
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 
 from pytest_agentlatency.cassette import emit, facts
 from pytest_agentlatency.cassette.errors import Unreadable
@@ -8,6 +8,7 @@ from pytest_agentlatency.model.recording import Recording
 from tests.support import documents as some
 
 
+@settings(deadline=None)
 @given(some.recordings)
 def test_all_that_is_said_once_comes_back(recording):
     node = Node(tree(emit.document({"run": facts.write(recording)}), "x"), "x")["run"]

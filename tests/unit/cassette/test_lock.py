@@ -1,4 +1,5 @@
 import os
+import subprocess
 import sys
 import threading
 
@@ -41,10 +42,8 @@ def test_it_is_let_go_when_the_block_fails(tmp_path):
 
 
 def test_a_process_that_ended_is_not_alive():
-    child = os.fork()
-    if child == 0:
-        os._exit(0)
-    os.waitpid(child, 0)
-    assert not lock.alive(child)
+    with subprocess.Popen([sys.executable, "-c", ""]) as child:
+        child.wait()
+    assert not lock.alive(child.pid)
     assert lock.alive(os.getpid())
     assert lock.alive(1)

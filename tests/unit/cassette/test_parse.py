@@ -1,5 +1,5 @@
 import pytest
-from hypothesis import example, given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from pytest_agentlatency.cassette.errors import CassetteError, Refused, Unreadable
@@ -41,6 +41,7 @@ def test_broken_text_is_unreadable_and_names_the_file(text):
         tree(text, "x.yaml")
 
 
+@settings(deadline=None)
 @given(st.text(max_size=60) | st.text("[]{}:-?!&*|>'\"% \n\tab1", max_size=60))
 @example("%TAG ! x\n---\n!a")
 def test_any_text_is_read_or_refused(text):

@@ -1,6 +1,6 @@
 from io import BytesIO
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pytest_agentlatency.cassette import plainbody
@@ -36,6 +36,7 @@ def test_every_way_to_hand_over_the_same_bytes_is_the_same_body():
     assert {plainbody.as_bytes(way) for way in ways} == {b"a\nb"}
 
 
+@settings(deadline=None)
 @given(st.binary() | st.text('[]{}",:1 ').map(str.encode))
 def test_any_bytes_compare_equal_to_themselves(body):
     assert plainbody.comparable(body) == plainbody.comparable(bytes(bytearray(body)))

@@ -1,10 +1,11 @@
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pytest_agentlatency.cassette import series
 
 
+@settings(deadline=None)
 @given(st.lists(st.integers() | st.sampled_from([0, 127]), max_size=30).map(tuple))
 def test_any_series_comes_back(values):
     assert series.read(series.write(values), limit=30) == values
