@@ -9,8 +9,8 @@ from contextlib import AbstractContextManager, contextmanager
 
 from pytest_agentlatency.analysis.drift import Replayed
 from pytest_agentlatency.analysis.growth import Growth, classify
-from pytest_agentlatency.capture.recorder import OpenTool
 from pytest_agentlatency.capture.session import Session
+from pytest_agentlatency.capture.tools import ToolBlock
 from pytest_agentlatency.model.clock import Ns
 from pytest_agentlatency.model.run import Run, Turn
 
@@ -136,9 +136,12 @@ class AgentRun:
         values = [getattr(turn.call.usage, series[of]) for turn in self.details.turns]
         return classify([float(value) for value in values if value is not None])
 
-    def tool(self, name: str) -> AbstractContextManager[OpenTool]:
-        """Time a block as an execution of a tool, in a loop written by hand."""
-        return self._session.recorder.tool(name)
+    def tool(self, name: str) -> ToolBlock:
+        """Time a block, or as a decorator a function, as an execution of a tool, in a loop written by hand.
+
+        A decorated function can be replayed (`replay_tools`), a with-block can't: nothing gets around its body.
+        """
+        return ToolBlock(self._session.recorder, name)
 
     def pause(self, reason: str) -> AbstractContextManager[None]:
         """Take a block's time out of every figure: a human's approval is nobody's latency."""

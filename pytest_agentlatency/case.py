@@ -107,6 +107,7 @@ class Case:
             document=document,
             masks=Masks(self.settings.volatile),
             strict=self.settings.drift is DriftPolicy.STRICT,
+            replay_tools=self.settings.replay_tools,
             allow_hosts=self.settings.allow_hosts,
         )
         self._session = self._stack.enter_context(Session(plan))

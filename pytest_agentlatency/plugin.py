@@ -49,13 +49,20 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addini(settings_.INI["volatile"], "regular expressions of spans that matching ignores", type="linelist")
     parser.addini(settings_.INI["allow_hosts"], "hosts that a replay may connect to", type="args")
     parser.addini(settings_.INI["strict_growth"], "an inconclusive budget fails", type="bool", default=False)
+    parser.addini(
+        settings_.INI["replay_tools"],
+        "in a replay, tools are given their recorded results in place of running",
+        type="bool",
+        default=False,
+    )
 
 
 def pytest_configure(config: pytest.Config) -> None:
     """Register the markers, check the settings."""
     config.addinivalue_line(
         "markers",
-        "agent_latency(cassette=..., mode=..., drift=...): record this test's model calls once, replay them ever after",
+        "agent_latency(cassette=..., mode=..., drift=..., replay_tools=...): record this test's model calls once, "
+        "replay them ever after",
     )
     config.addinivalue_line("markers", "latency_budget(*phrases): what the run must keep, as phrases")
     try:

@@ -41,6 +41,8 @@ class Settings:
     """Regular expressions of spans that matching ignores."""
     allow_hosts: tuple[str, ...] = ()
     """Hosts that a replay may connect to."""
+    replay_tools: bool = False
+    """In a replay, tools are given their recorded results in place of running."""
     strict_growth: bool = False
     """An inconclusive budget fails."""
     allow_live: bool = False
@@ -56,9 +58,10 @@ INI = {
     "volatile": "latency_volatile",
     "allow_hosts": "latency_allow_hosts",
     "strict_growth": "latency_strict_growth",
+    "replay_tools": "latency_replay_tools",
 }
 """Field of Settings -> ini name."""
-MARKER = ("cassette", "mode", "drift")
+MARKER = ("cassette", "mode", "drift", "replay_tools")
 """Keyword arguments of the marker `agent_latency`."""
 
 
@@ -69,6 +72,7 @@ class Marker:
     cassette: str | None = None
     mode: Mode | None = None
     drift: DriftPolicy | None = None
+    replay_tools: bool | None = None
 
 
 def from_sources(
@@ -87,6 +91,7 @@ def from_sources(
         volatile=_patterns(ini.get("volatile")),
         allow_hosts=_words(ini.get("allow_hosts")),
         strict_growth=bool(ini.get("strict_growth")),
+        replay_tools=bool(ini.get("replay_tools")),
         allow_live=bool(options.get("allow_live")),
         ci=env.get("CI", "").lower() not in {"", "0", "false", "no"},
     )
@@ -104,6 +109,8 @@ def for_test(session: Settings, marker: Marker) -> Settings:
         found = replace(found, mode=marker.mode, mode_source="marker agent_latency")
     if marker.drift is not None:
         found = replace(found, drift=marker.drift)
+    if marker.replay_tools is not None:
+        found = replace(found, replay_tools=marker.replay_tools)
     return _allowed(found)
 
 
@@ -131,10 +138,15 @@ def marker(args: tuple[object, ...], kwargs: Mapping[str, object]) -> Marker:
     if cassette is not None and not isinstance(cassette, str | os.PathLike):
         msg = f"agent_latency(cassette=...) takes a file name, got {cassette!r}"
         raise SettingsError(msg)
+    replay_tools = kwargs.get("replay_tools")
+    if replay_tools is not None and not isinstance(replay_tools, bool):
+        msg = f"agent_latency(replay_tools=...) takes True or False, got {replay_tools!r}"
+        raise SettingsError(msg)
     return Marker(
         cassette=None if cassette is None else os.fspath(cassette),
         mode=_choice(Mode, kwargs.get("mode"), "agent_latency(mode=...)"),
         drift=_choice(DriftPolicy, kwargs.get("drift"), "agent_latency(drift=...)"),
+        replay_tools=replay_tools,
     )
 
 

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from pytest_agentlatency.model import clock
 from pytest_agentlatency.model.clock import Ns
@@ -25,6 +26,9 @@ from pytest_agentlatency.model.recording import (
     Stamps,
     ToolRecord,
 )
+
+if TYPE_CHECKING:
+    from pytest_agentlatency.capture.toolreplay import ToolResults
 
 Decoder = Callable[[bytes], bytes]
 """Takes the next raw piece of a body, gives what it decodes to; stateful, one a body."""
@@ -180,6 +184,8 @@ class Recorder:
         self._pauses: list[Pause] = []
         self.bounds: tuple[Ns, Ns] | None = None
         self.entries: list[Entry] = []
+        self.results: ToolResults | None = None
+        """What tools are given in place of running; None: they run."""
 
     def now(self) -> Ns:
         """Nanoseconds on the run's clock."""

@@ -20,7 +20,9 @@ import wrapt
 
 from pytest_agentlatency.capture import warmup
 from pytest_agentlatency.capture.recorder import Entry, OpenTool, Recorder, entry
+from pytest_agentlatency.capture.toolreplay import Result
 from pytest_agentlatency.model.clock import Ns
+from pytest_agentlatency.wire.jsonedge import mapping
 
 SDKS = ("anthropic", "openai")
 _BASE, _FUNCTIONS = "_base_client", "lib.tools._beta_functions"
@@ -162,6 +164,9 @@ class Hooks:
         @functools.wraps(original)
         def call(tool: Any, input: object) -> Any:  # noqa: A002  # the SDK's name; callers may pass it by keyword
             with self._recorder.tool(tool.name) as opened:
+                recorded = self._recorded(tool, input)
+                if recorded is not None:
+                    return recorded.content
                 self._split(tool)
                 _opened.set(opened)
                 return original(tool, input)
@@ -172,11 +177,25 @@ class Hooks:
         @functools.wraps(original)
         async def call(tool: Any, input: object) -> Any:  # noqa: A002
             with self._recorder.tool(tool.name) as opened:
+                recorded = self._recorded(tool, input)
+                if recorded is not None:
+                    return recorded.content
                 self._split(tool)
                 _opened.set(opened)
                 return await original(tool, input)
 
         return call
+
+    def _recorded(self, tool: Any, given: object) -> Result | None:
+        """What stands in for running the tool; raises what makes the runner report the recorded error."""
+        results = self._recorder.results
+        found = results.take(tool.name, mapping(given)) if results is not None else None
+        if found is not None and found.error:
+            failed = getattr(sys.modules["anthropic.lib.tools"], "ToolError", None)
+            if failed is None:  # releases without it can only be failed by the tool itself
+                return None
+            raise failed(found.content)
+        return found
 
     def _split(self, tool: Any) -> None:
         """Tell the tool's own body from the validation of its arguments around it, where the SDK's tool lets us."""

@@ -5,7 +5,7 @@ Owns the order in which the seams are installed and what makes a run untrustwort
 
 import platform
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, nullcontext
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -18,7 +18,8 @@ from pytest_agentlatency.analysis.drift import LiveCall, Replayed
 from pytest_agentlatency.capture import active, guard, transport
 from pytest_agentlatency.capture.recorder import Entry, Recorder
 from pytest_agentlatency.capture.sdk import Hooks
-from pytest_agentlatency.capture.traffic import Observer, Played, Player
+from pytest_agentlatency.capture.toolreplay import ToolResults
+from pytest_agentlatency.capture.traffic import Observer, Played, Player, RunFailedError
 from pytest_agentlatency.capture.virtual_time import VirtualTime
 from pytest_agentlatency.cassette.document import Document
 from pytest_agentlatency.cassette.masks import Masks
@@ -47,7 +48,11 @@ class Plan:
     masks: Masks = Masks()
     strict: bool = False
     """A drifted call is a failure."""
+    replay_tools: bool = False
+    """In replay, tools are given their recorded results in place of running."""
     allow_hosts: tuple[str, ...] = ()
+    stopping: Callable[[str], RunFailedError] = RunFailedError
+    """Makes the exception that stops a run; a test framework may want one of its own kind."""
 
 
 class Session:
@@ -59,11 +64,16 @@ class Session:
         self._stack = ExitStack()
         self._recorded_at = clock.utc_ns()
         replaying = plan.mode is Mode.REPLAY
+        learned = Learned()
         self._player = Player(
             self.recorder,
-            Matcher(plan.document.recording, masks=plan.masks, strict=plan.strict),
+            Matcher(plan.document.recording, masks=plan.masks, strict=plan.strict, learned=learned),
             VirtualTime(),
+            learned,
+            stopping=plan.stopping,
         )
+        if replaying and plan.replay_tools:
+            self.recorder.results = ToolResults(plan.document.recording, self._player.matcher.recorded)
         self._traffic: Observer | Player = self._player if replaying else Observer(self.recorder)
         self._others = OtherHTTP(plan.document.others if replaying else (), record=not replaying)
 
@@ -177,6 +187,11 @@ class Session:
             "no model call was observed during the test.\nEither the agent made none, or it uses an HTTP stack other "
             "than httpx and httpx2 (a subprocess, gRPC, one of its own). Remove the marker, or give its client httpx."
         )
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What a reader should know of a run that is none the worse for it."""
+        return self.recorder.results.notes if self.recorder.results is not None else ()
 
     def unused(self) -> int:
         """How many recorded calls the agent didn't make."""

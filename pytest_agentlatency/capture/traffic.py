@@ -4,6 +4,7 @@ One sans-I/O core; `capture.transport` adapts it to httpx and httpx2, sync and a
 """
 
 import threading
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from pytest_agentlatency.capture.recorder import OpenAttempt, Recorder
@@ -54,6 +55,8 @@ class Player:
     learned: Learned = field(default_factory=Learned)
     played: list[Played] = field(default_factory=list)
     failures: list[RunFailedError] = field(default_factory=list)
+    stopping: Callable[[str], RunFailedError] = RunFailedError
+    """Makes the exception of a message."""
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def play(self, request: Request) -> "Playback":
@@ -66,11 +69,13 @@ class Player:
             raise self.fail(str(miss)) from None
         with self._lock:
             self.played.append(Played(call.id, request, match))
+        if self.recorder.results is not None:
+            self.recorder.results.answered(match)
         return Playback(match.recorded, self, self.time.pace())
 
     def fail(self, message: str) -> RunFailedError:
         """Note a failure, so that it is told even where the agent swallows the exception; returns it to raise."""
-        failure = RunFailedError(message)
+        failure = self.stopping(message)
         self.failures.append(failure)
         return failure
 
