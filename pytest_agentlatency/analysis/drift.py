@@ -10,7 +10,9 @@ from dataclasses import dataclass, replace
 
 from pytest_agentlatency.analysis import assembly
 from pytest_agentlatency.analysis.assembly import Reading
+from pytest_agentlatency.analysis.changes import Changes
 from pytest_agentlatency.analysis.counters import Counter
+from pytest_agentlatency.analysis.recache import Recached, recached
 from pytest_agentlatency.analysis.tokens import Ruler, size
 from pytest_agentlatency.model.clock import Ns
 from pytest_agentlatency.model.provenance import Provenance
@@ -38,6 +40,10 @@ class Replayed:
     readings: tuple[Reading, ...]
     recorded: tuple[Reading, ...]
     """The recorded calls that were made; pairwise with `readings`."""
+    recording: Recording = Recording()
+    """The recorded times, calls that were not made taken out."""
+    unmade: tuple[Reading, ...] = ()
+    """The recorded calls that were not made."""
 
 
 def replayed(recording: Recording, live: Sequence[LiveCall], counter: Counter) -> Replayed:
@@ -52,7 +58,8 @@ def replayed(recording: Recording, live: Sequence[LiveCall], counter: Counter) -
     readings = tuple(_judged(kept, _live_readings(recording, live), made, counter))
     shortened = _without_unmade(recording, recorded, made)
     run = assembly.from_readings(readings, shortened, provenance=Provenance.REPLAYED)
-    return Replayed(replace(run, recorded_turns=len(recorded)), readings, kept)
+    unmade = tuple(reading for reading in recorded if reading.call.record.id not in made)
+    return Replayed(replace(run, recorded_turns=len(recorded)), readings, kept, shortened, unmade)
 
 
 def _live_readings(recording: Recording, live: Sequence[LiveCall]) -> Mapping[int, Reading]:
@@ -76,28 +83,54 @@ def _live_readings(recording: Recording, live: Sequence[LiveCall]) -> Mapping[in
 def _judged(
     kept: Sequence[Reading], live: Mapping[int, Reading], made: Mapping[int, LiveCall], counter: Counter
 ) -> Iterable[Reading]:
+    """The recorded calls with the requests that were made now, and what those would have been billed."""
+    sent = [_sent(reading, live.get(reading.call.record.id), made[reading.call.record.id]) for reading in kept]
     rulers = _rulers(kept, counter)
-    for reading in kept:
-        call = reading.call
-        now, pair = live.get(call.record.id), made[call.record.id]
-        if now is None:
-            yield replace(reading, call=replace(call, verdict=pair.verdict))
-            continue
-        context = rulers[call.model].live_context(call.usage, reading.prompt, now.prompt)
-        drifted = pair.verdict is Verdict.DRIFTED or context != call.usage.context
-        drift = Drift(call.usage.context, context, pair.difference) if drifted else None
-        attempts = tuple(replace(attempt, request=pair.request) for attempt in call.attempts)
-        yield replace(
-            reading,
-            prompt=now.prompt,
-            call=replace(
-                call,
-                attempts=attempts,
-                verdict=Verdict.DRIFTED if drifted else pair.verdict,
-                drift=drift,
-                usage=shifted(call.usage, context),
-            ),
-        )
+    contexts = [
+        rulers[old.call.model].live_context(old.call.usage, old.prompt, new.prompt)
+        for old, new in zip(kept, sent, strict=True)
+    ]
+    drifted = [
+        new.call.verdict is Verdict.DRIFTED or context != old.call.usage.context
+        for old, new, context in zip(kept, sent, contexts, strict=True)
+    ]
+    if not any(drifted):
+        return sent
+    usages = recached(kept, sent, contexts, counter)
+    lanes: dict[int, Changes] = defaultdict(lambda: Changes(counter))
+    return [
+        _drifted(old, new, context, now, lanes[old.lane]) if moved else _with_usage(new, now.usage)
+        for old, new, context, now, moved in zip(kept, sent, contexts, usages, drifted, strict=True)
+    ]
+
+
+def _sent(recorded: Reading, live: Reading | None, pair: LiveCall) -> Reading:
+    """The recorded call with the live request in it."""
+    call = replace(recorded.call, verdict=pair.verdict)
+    if live is None:
+        return replace(recorded, call=call)
+    attempts = tuple(replace(attempt, request=pair.request) for attempt in call.attempts)
+    drift = Drift(None, None, pair.difference) if pair.difference else None
+    return replace(recorded, prompt=live.prompt, call=replace(call, attempts=attempts, drift=drift))
+
+
+def _drifted(old: Reading, new: Reading, context: Tokens | None, now: Recached, changes: Changes) -> Reading:
+    """The live call with what it changed: in all, piece by piece, and in the cache."""
+    before = old.call.usage.context
+    delta = 0 if before is None or context is None else context - before
+    drift = Drift(
+        before,
+        context,
+        new.call.drift.difference if new.call.drift else None,
+        changes.of(old.prompt, new.prompt, delta, old.turn) if before is not None else (),
+        old.call.usage.cache_read,
+        now.miss,
+    )
+    return replace(new, call=replace(new.call, verdict=Verdict.DRIFTED, drift=drift, usage=now.usage))
+
+
+def _with_usage(reading: Reading, usage: Usage) -> Reading:
+    return replace(reading, call=replace(reading.call, usage=usage))
 
 
 def _rulers(readings: Sequence[Reading], counter: Counter) -> Mapping[str, Ruler]:
@@ -108,25 +141,6 @@ def _rulers(readings: Sequence[Reading], counter: Counter) -> Mapping[str, Ruler
         if context is not None and reading.whole and not reading.call.usage.multi_pass:
             known.append((size(reading.prompt, counter), context))
     return {model: Ruler.fit(known, counter, model) for model, known in pairs.items()}
-
-
-def shifted(usage: Usage, context: Tokens | None) -> Usage:
-    """A usage with another context: what is new is uncached, what is gone is taken from uncached, written, read."""
-    if context is None or usage.context is None or usage.uncached is None or context == usage.context:
-        return usage
-    change = context - usage.context
-    uncached, write, read = usage.uncached + change, int(usage.cache_write), int(usage.cache_read)
-    if uncached < 0:
-        write, uncached = write + uncached, 0
-    if write < 0:
-        read, write = read + write, 0
-    return replace(
-        usage,
-        uncached=Tokens(uncached),
-        cache_write=Tokens(write),
-        cache_read=Tokens(max(0, read)),
-        provenance=Provenance.PROJECTED,
-    )
 
 
 def _without_unmade(recording: Recording, recorded: Sequence[Reading], made: Mapping[int, LiveCall]) -> Recording:

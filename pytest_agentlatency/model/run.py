@@ -68,12 +68,32 @@ class Difference:
 
 
 @dataclass(frozen=True, slots=True)
+class Change:
+    """One piece by which a live request is larger or smaller than the recorded one."""
+
+    what: str
+    """`system prompt`, `definition of search`, `result of search`, `user message`, ..."""
+    path: str
+    """Where it stands in the live request, or stood in the recorded one."""
+    tokens: int
+    """Live minus recorded."""
+    since: int
+    """The first turn of the lane in whose request it was changed, from 1."""
+
+
+@dataclass(frozen=True, slots=True)
 class Drift:
     """What a live request changed against the recorded one of the same lane and turn."""
 
     recorded_context: Tokens | None
     live_context: Tokens | None
     difference: Difference | None = None
+    changes: tuple[Change, ...] = ()
+    """Piece by piece, the largest first; they add up to `delta`."""
+    recorded_read: Tokens | None = None
+    """Tokens of the recorded request that were read from a prompt cache."""
+    cache_miss: str = ""
+    """Why the live request reads less from the cache than the recorded one did, by the provider's rules."""
 
     @property
     def delta(self) -> int | None:
@@ -81,6 +101,17 @@ class Drift:
         if self.recorded_context is None or self.live_context is None:
             return None
         return self.live_context - self.recorded_context
+
+
+@dataclass(frozen=True, slots=True)
+class Retiming:
+    """Prefill of a call that carries another load than the recorded one, in nanoseconds."""
+
+    recorded: Ns
+    projected: Ns
+    low: Ns
+    high: Ns
+    """Ends of the 90 % interval."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +132,8 @@ class Call:
     verdict: Verdict | None = None
     """None outside replay."""
     drift: Drift | None = None
+    retimed: Retiming | None = None
+    """None where the recorded time stands."""
     flags: frozenset[str] = frozenset()
     """`buffered`, `client-bound`, `multi-pass`, `hidden-thinking`, `no-tokens`, `bad-usage`: docs/measuring.md."""
     error: str = ""

@@ -27,6 +27,13 @@ class Usage:
     """The provider ran several hidden passes (server-side tools) and summed them: not the size of one context."""
     raw: str = ""
     """The provider's own usage object as JSON, untouched; for a stream, the last value of each field."""
+    output_from: Provenance | None = None
+    """Provenance of the output where it isn't that of the input: a changed request keeps its recorded answer."""
+
+    @property
+    def output_provenance(self) -> Provenance:
+        """Provenance of `output` and `thinking`."""
+        return self.output_from or self.provenance
 
     @property
     def context(self) -> Tokens | None:
