@@ -4,9 +4,9 @@ Owns the order of these, and what makes a recording worth keeping. Knows no test
 """
 
 import shlex
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from pytest_agentlatency.agent_run import AgentRun
@@ -17,6 +17,7 @@ from pytest_agentlatency.budgets.budget import judge
 from pytest_agentlatency.budgets.phrase import Phrase
 from pytest_agentlatency.budgets.verdict import Judgement
 from pytest_agentlatency.capture.session import Plan, Session
+from pytest_agentlatency.capture.traffic import RunFailedError
 from pytest_agentlatency.cassette import store
 from pytest_agentlatency.cassette.document import Document
 from pytest_agentlatency.cassette.errors import CassetteError
@@ -80,8 +81,14 @@ class Case:
     """The path was given by the marker, so that several tests may share it."""
     fatal: str = ""
     """Why the test can't run at all."""
+    late: str = ""
+    """What is wrong with what went on between the verdict and `close`."""
     _stack: ExitStack = field(default_factory=ExitStack)
     _session: Session | None = None
+    _judged_calls: int | None = None
+    """How many model calls the verdict is about; None before it."""
+    _kept: Document | None = None
+    """What was written as the cassette."""
 
     @property
     def mode(self) -> Mode:
@@ -90,8 +97,13 @@ class Case:
             return self.settings.mode
         return Mode.REPLAY if self.path.exists() else Mode.RECORD
 
-    def open(self) -> AgentRun:
-        """Begin the run. What is wrong with the cassette is kept for `fatal`; nothing leaves all the same."""
+    def open(self, stopping: Callable[[str], RunFailedError] = RunFailedError) -> AgentRun:
+        """Begin the run. What is wrong with the cassette is kept for `fatal`; nothing leaves all the same.
+
+        `stopping` makes the exception that stops the agent.
+        """
+        self.fatal, self.late = "", ""  # a test may be run again
+        self._session, self._judged_calls, self._kept = None, None, None
         mode = self.mode
         counter = self._counter()
         document = self._document(counter) if mode is Mode.REPLAY and not self.fatal else Document(Recording())
@@ -109,6 +121,7 @@ class Case:
             strict=self.settings.drift is DriftPolicy.STRICT,
             replay_tools=self.settings.replay_tools,
             allow_hosts=self.settings.allow_hosts,
+            stopping=stopping,
         )
         self._session = self._stack.enter_context(Session(plan))
         return AgentRun(self._session)
@@ -152,20 +165,46 @@ class Case:
         ).rstrip()
 
     def close(self) -> None:
-        """End the run without a verdict. Harmless when it has ended."""
-        self._stack.close()
+        """Take everything away. Harmless when it was done."""
+        try:
+            self.late = self.late or self._add_clean_up() or self._after_the_verdict()
+        finally:
+            self._stack.close()
+
+    def _after_the_verdict(self) -> str:
+        if self._session is None or self._judged_calls is None:
+            return ""
+        calls = self._session.recorder.observed_calls - self._judged_calls
+        told = f"{calls} model call(s) after the test's body: no cassette holds them, no budget counts them."
+        return f"{told}\nEnd the agent inside the test, or in a fixture before it." if calls else ""
+
+    def _add_clean_up(self) -> str:
+        """Other HTTP that fixtures did after the verdict: a replay will ask for it."""
+        if self._session is None or self._kept is None:
+            return ""
+        others, kept = self._session.document().others, self._kept
+        if len(others) == len(kept.others):
+            return ""
+        self._kept = None
+        refused = vet(replace(kept, others=others), self._session.learned)
+        if not refused:
+            store.save(self.path, replace(kept, others=others))
+        return f"the cassette lacks what fixtures did after the test: {refused}" if refused else ""
+
+    def stopped(self) -> str:
+        """Why the run was stopped before the test's body."""
+        return self.fatal or ("\n\n".join(self._session.problems()) if self._session is not None else "")
 
     def finish(self, *, passed: bool) -> Outcome:
-        """End the run and judge it. A recording is kept when the body passed and nothing is wrong with the run."""
+        """Judge the run so far. A recording is kept when the body passed and nothing is wrong with the run.
+
+        The seams stay until `close`: a fixture's clean-up is no way around them.
+        """
         session = self._session
         if session is None or self.fatal:
-            self.close()
             return Outcome(self.fatal)
-        session.detach()
-        try:
-            return self._judged(session, passed=passed)
-        finally:
-            self.close()
+        self._judged_calls = session.recorder.observed_calls
+        return self._judged(session, passed=passed)
 
     def _judged(self, session: Session, *, passed: bool) -> Outcome:
         told = session.told()
@@ -195,6 +234,7 @@ class Case:
             return f"not recorded: {refused}"
         if trustworthy and passed:
             store.save(self.path, document)
+            self._kept = document
             return ""
         rejected = store.reject(self.path, document)
         return (

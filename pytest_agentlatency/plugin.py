@@ -3,6 +3,7 @@
 Imports nothing but pytest and the settings: a session without a marked test pays for no more.
 """
 
+import functools
 from collections.abc import Generator, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,6 +15,7 @@ from pytest_agentlatency.settings import DriftPolicy, Settings, SettingsError
 
 if TYPE_CHECKING:
     from pytest_agentlatency.agent_run import AgentRun
+    from pytest_agentlatency.capture.traffic import RunFailedError
     from pytest_agentlatency.case import Case, Identity, Outcome
 
 _SETTINGS = pytest.StashKey[Settings]()
@@ -90,7 +92,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         except (ValueError, SettingsError, CassetteError) as error:
             msg = f"{item.nodeid}: {error}"
             raise pytest.UsageError(msg) from None
-        # First of the function's own fixtures, so that calls made in the others belong to the run.
+        # First of all fixtures: no call in another one, of whatever scope, goes past the run unseen.
         names: list[str] = item.fixturenames  # type: ignore[attr-defined]  # every item that takes fixtures has it
         if "agent_run" in names:
             names.remove("agent_run")
@@ -158,9 +160,36 @@ def agent_run(request: pytest.FixtureRequest) -> Iterator["AgentRun"]:
         msg = f"{request.node.nodeid} asks for agent_run, but is not marked: add @pytest.mark.agent_latency"
         raise pytest.UsageError(msg)
     try:
-        yield case.open()
+        yield case.open(_stopped())
     finally:
         case.close()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_setup(item: pytest.Item) -> Generator[None, None, None]:
+    """Let a run that was stopped in a fixture say why, not where."""
+    case = item.stash.get(_CASE, None)
+    try:
+        return (yield)
+    except BaseException as error:
+        if case is not None and _is_ours(error):
+            pytest.fail(case.stopped(), pytrace=False)
+        raise
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_teardown(item: pytest.Item) -> Generator[None, None, None]:
+    """Tell what went on after the verdict, also where a fixture's clean-up swallowed it."""
+    case = item.stash.get(_CASE, None)
+    try:
+        result = yield
+    except BaseException as error:
+        if case is not None and case.late and _is_ours(error):
+            pytest.fail(case.late, pytrace=False)
+        raise
+    if case is not None and case.late:
+        pytest.fail(case.late, pytrace=False)
+    return result
 
 
 @pytest.hookimpl(wrapper=True)
@@ -184,6 +213,22 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, Any, Any]:
     if outcome.failure:
         pytest.fail(outcome.failure, pytrace=False)
     return result
+
+
+@functools.cache
+def _stopped() -> "type[RunFailedError]":
+    """The exception that stops a run, as pytest's own kind: after any other, pytest skips the rest of a teardown."""
+    from pytest_agentlatency.capture.traffic import RunFailedError  # noqa: PLC0415
+
+    failed: Any = pytest.fail.Exception
+
+    class StoppedError(RunFailedError, failed):  # type: ignore[misc]  # pytest gives the class by an attribute only
+        """The run can't go on: its message is all there is to show."""
+
+        def __init__(self, message: str) -> None:
+            failed.__init__(self, message, pytrace=False)
+
+    return StoppedError
 
 
 def _is_ours(error: BaseException) -> bool:

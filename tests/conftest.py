@@ -1,0 +1,3 @@
+"""What the whole suite shares: pytest's own harness for plugins."""
+
+pytest_plugins = ["pytester"]
