@@ -27,11 +27,20 @@ def figures(
     prompts: call id -> effective prompt, of the live request in a replay. Where a call of the main lane has none,
     its figures are not measured.
     """
-    specs = kv_specs or {}
+    main = account(run, prompts, counter)
+    return of_account(main, kv_specs) if main else Figures(kv_specs=kv_specs or {})
+
+
+def account(run: Run, prompts: Mapping[int, Prompt], counter: Counter) -> "Account | None":
+    """Ledger and prefixes of a run's main lane; None where the prompt of one of its calls is missing."""
     turns = [turn for turn in run.turns if turn.call.record.id in prompts]
     if not turns or len(turns) < len(run.turns):
-        return Figures(kv_specs=specs)
-    main = _Main(turns, [prompts[turn.call.record.id] for turn in turns], counter)
+        return None
+    return Account(turns, [prompts[turn.call.record.id] for turn in turns], counter)
+
+
+def of_account(main: "Account", kv_specs: Mapping[str, KvSpec] | None = None) -> Figures:
+    """Figures over an account."""
     return Figures(
         cuts=lambda _: main.cuts,
         stability=lambda _, except_turns: main.stability(except_turns),
@@ -39,13 +48,13 @@ def figures(
         held=lambda _, turn, tool: main.held(turn, tool),
         unused_tools=lambda _: [piece.name for piece in main.ledger.unused_tools],
         reread=lambda _, turn: main.reread(turn),
-        kv_specs=specs,
+        kv_specs=kv_specs or {},
     )
 
 
 @dataclass
-class _Main:
-    """The main lane; its ledger and its prefixes are worked out when first asked for."""
+class Account:
+    """A run's main lane; its ledger and its prefixes are worked out when first asked for."""
 
     turns: Sequence[Turn]
     prompts: Sequence[Prompt]
@@ -53,24 +62,29 @@ class _Main:
 
     @cached_property
     def ledger(self) -> Ledger:
+        """Who holds which tokens."""
         called = {block.name for turn in self.turns for block in turn.call.generated if block.name}
         usages = [turn.call.usage for turn in self.turns]
         return ledger(zip(self.prompts, usages, strict=True), self.counter, called=called)
 
     @cached_property
     def prefixes(self) -> tuple[TurnPrefix, ...]:
+        """What each request repeats of the one before it."""
         pairs = zip(self.prompts, self.turns, strict=True)
         return prefixes((Sent(prompt, _body(turn), turn.call.usage.context) for prompt, turn in pairs), self.counter)
 
-    @property
+    @cached_property
     def cuts(self) -> Sequence[int]:
+        """Turns whose request is no extension of the previous one."""
         return [turn.turn for turn in self.prefixes if turn.broken]
 
     def stability(self, except_turns: Collection[int]) -> Stability:
+        """The breaks, given the turns that may break."""
         return stable(self.prefixes, except_turns)
 
-    @property
+    @cached_property
     def results(self) -> Sequence[ToolResult]:
+        """Every tool result once, at the turn that brought it."""
         return [
             ToolResult(account.turn, piece.name, piece.tokens)
             for account in self.ledger.turns
@@ -79,10 +93,12 @@ class _Main:
         ]
 
     def held(self, turn: Turn, tool: str) -> Figure:
+        """Tokens of tool results in a turn's context, of one tool or (empty name) of all."""
         by_tool = self._account(turn).results_by_tool
         return _tokens(by_tool.get(tool, 0) if tool else sum(by_tool.values()))
 
     def reread(self, turn: Turn | None) -> Figure:
+        """Tokens that were sent again after their first turn, in one turn or the run."""
         if turn is None:
             return _tokens(self.ledger.reread)
         pieces = self._account(turn).pieces

@@ -5,22 +5,21 @@ as faster; a projected time breaks a budget only with its whole interval. Refuse
 decide what a test does with the ruling.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import replace
-from itertools import accumulate
 
-from pytest_agentlatency.analysis.growth import Growth, Law, classify, satisfies
+from pytest_agentlatency.analysis.growth import Growth, Law, satisfies
 from pytest_agentlatency.analysis.prefix import Stability
 from pytest_agentlatency.budgets.evidence import bound_overrun, growth_overrun, no_turn, prefix_overrun, unmeasured
 from pytest_agentlatency.budgets.figure import Figure, Figures, Unit, missing
 from pytest_agentlatency.budgets.phrase import Bound, Comparison, GrowthBound, Phrase, Reach, StablePrefix
-from pytest_agentlatency.budgets.subjects import SERIES, Question, Subject, registry
+from pytest_agentlatency.budgets.series import law, points, subject_of
+from pytest_agentlatency.budgets.subjects import Question, Subject, registry
 from pytest_agentlatency.budgets.verdict import Judgement, Point, Ruling
 from pytest_agentlatency.model.provenance import Provenance, weakest
 from pytest_agentlatency.model.run import Run, Turn
 
 _SEVEREST = (Ruling.BROKEN, Ruling.NOT_MEASURED, Ruling.ADVICE, Ruling.KEPT)
-_MS = 1_000_000
 _UNCERTAIN = {Provenance.PROJECTED, Provenance.ESTIMATED}
 
 
@@ -148,18 +147,17 @@ def _advice(figure: Figure) -> str:
 
 
 def _judge_growth(bound: GrowthBound, run: Run, figures: Figures) -> Judgement:
-    subject = registry()[SERIES[bound.series]]
-    found = [subject.measure(Question(run, turn, figures=figures)) for turn in run.turns]
-    points = tuple(
+    subject, found = subject_of(bound.series), points(bound.series, run, figures)
+    looked_at = tuple(
         Point(turn.number, figure, Ruling.NOT_MEASURED if figure.value is None else Ruling.KEPT)
         for turn, figure in zip(run.turns, found, strict=True)
     )
-    judgement = Judgement(bound, Ruling.NOT_MEASURED, bound.law, points=points)
+    judgement = Judgement(bound, Ruling.NOT_MEASURED, bound.law, points=looked_at)
     if all(figure.value is None for figure in found):
         reason = next((figure.reason for figure in found), "the run has no turns")
         judgement = replace(judgement, reason=reason)
         return replace(judgement, overrun=unmeasured(judgement))
-    growth = classify(_series(bound, subject, found), cuts=tuple(figures.cuts(run)) if figures.cuts else ())
+    growth = law(bound.series, found, run, figures)
     uncertain = (
         subject.clock and weakest(figure.provenance for figure in found if figure.value is not None) in _UNCERTAIN
     )
@@ -168,21 +166,9 @@ def _judge_growth(bound: GrowthBound, run: Run, figures: Figures) -> Judgement:
     return replace(judgement, ruling=ruling, reason=_joined(growth.reason, shortfall(run)), overrun=overrun)
 
 
-def _series(bound: GrowthBound, subject: Subject, found: Sequence[Figure]) -> list[float | None]:
-    """One value a turn; times in milliseconds, because the classifier's sentence shows them."""
-    scale = _MS if subject.unit is Unit.TIME else 1
-    values = [None if figure.value is None else figure.value / scale for figure in found]
-    return _running(values) if bound.series.startswith("cumulative") else values
-
-
-def _running(values: Iterable[float | None]) -> list[float | None]:
-    """Sums up to each value; None from the first unknown one on."""
-    return list(accumulate(values, lambda total, value: None if total is None or value is None else total + value))
-
-
 def _growth_ruling(bound: GrowthBound, growth: Growth, *, uncertain: bool) -> Ruling:
-    law = Law(bound.law)
-    held = satisfies(growth, exactly=law) if bound.exactly else satisfies(growth, at_most=law)
+    limit = Law(bound.law)
+    held = satisfies(growth, exactly=limit) if bound.exactly else satisfies(growth, at_most=limit)
     if held is None:
         return Ruling.INCONCLUSIVE
     if held:
