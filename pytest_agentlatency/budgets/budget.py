@@ -1,8 +1,8 @@
 """Judging a phrase on a run.
 
 Owns the rules: limits are inclusive; what isn't measured is never kept; a run shorter than its recording never counts
-as faster; a projected time breaks a budget only with its whole interval. Refuses to measure (`subjects`) and to
-decide what a test does with the ruling.
+as faster; a projected time breaks a budget only with its whole interval, and only where nothing cautions against it.
+Refuses to measure (`subjects`) and to decide what a test does with the ruling.
 """
 
 from collections.abc import Iterable
@@ -76,12 +76,12 @@ def _points(bound: Bound, subject: Subject, run: Run, figures: Figures) -> Itera
             yield Point(number, missing(bound.limit.unit, _no_turn(run, number)), Ruling.NOT_MEASURED)
     for turn in filter(bound.scope.covers, run.turns):
         figure = measure(Question(run, turn, bound.tool, bound.each, figures))
-        yield _point(bound, subject, turn.number, _with_interval(figure, subject, run, turn, figures))
+        yield _point(bound, subject, turn.number, _with_interval(figure, bound, run, turn, figures))
 
 
 def _total(bound: Bound, subject: Subject, run: Run, figure: Figure, figures: Figures) -> Point:
     """Judge over the run. Of a run cut short only what is already too much is known; what it made, is counted."""
-    point = _point(bound, subject, None, _with_interval(figure, subject, run, None, figures))
+    point = _point(bound, subject, None, _with_interval(figure, bound, run, None, figures))
     short = shortfall(run)
     if not short or subject.unit is Unit.COUNT or point.ruling is not Ruling.KEPT:
         return point
@@ -99,6 +99,8 @@ def _point(bound: Bound, subject: Subject, turn: int | None, figure: Figure) -> 
 def _ruling(bound: Bound, subject: Subject, figure: Figure, value: float) -> Ruling:
     if kept(bound.comparison, value, bound.limit.value):
         return Ruling.KEPT
+    if figure.caution:
+        return Ruling.ADVICE
     if not subject.clock or figure.provenance not in _UNCERTAIN:
         return Ruling.BROKEN
     if figure.low is None or figure.high is None:
@@ -108,11 +110,17 @@ def _ruling(bound: Bound, subject: Subject, figure: Figure, value: float) -> Rul
     return Ruling.ADVICE if kept(bound.comparison, near, bound.limit.value) else Ruling.BROKEN
 
 
-def _with_interval(figure: Figure, subject: Subject, run: Run, turn: Turn | None, figures: Figures) -> Figure:
-    if figure.provenance not in _UNCERTAIN or figures.interval is None or not subject.clock or figure.low is not None:
+def _with_interval(figure: Figure, bound: Bound, run: Run, turn: Turn | None, figures: Figures) -> Figure:
+    """A time with its interval, and what cautions against it unless the interval is a point."""
+    subject = registry()[bound.subject]
+    if not subject.clock or figure.value is None:
         return figure
-    ends = figures.interval(run, turn, subject.name)
-    return figure if ends is None else replace(figure, low=ends[0], high=ends[1])
+    if figure.provenance in _UNCERTAIN and figures.interval is not None and figure.low is None:
+        ends = figures.interval(run, turn, subject.name, bound.tool)
+        figure = figure if ends is None else replace(figure, low=ends[0], high=ends[1])
+    if figures.caution is None or (figure.low is not None and figure.low == figure.high):
+        return figure
+    return replace(figure, caution=figures.caution(run, turn, subject.name))
 
 
 def _no_turn(run: Run, number: int) -> str:
@@ -132,8 +140,8 @@ def _reason(bound: Bound, run: Run, point: Point | None, ruling: Ruling) -> str:
         place = f"turn {point.turn}: " if point.turn and not _beyond(point, run) else ""
         return place + point.figure.reason
     if ruling is Ruling.ADVICE:
-        return _advice(point.figure)
-    return shortfall(run)
+        return point.figure.caution or _advice(point.figure)
+    return _joined(point.figure.caution, shortfall(run))
 
 
 def _advice(figure: Figure) -> str:
@@ -158,12 +166,12 @@ def _judge_growth(bound: GrowthBound, run: Run, figures: Figures) -> Judgement:
         judgement = replace(judgement, reason=reason)
         return replace(judgement, overrun=unmeasured(judgement))
     growth = law(bound.series, found, run, figures)
-    uncertain = (
-        subject.clock and weakest(figure.provenance for figure in found if figure.value is not None) in _UNCERTAIN
-    )
+    caution = figures.caution(run, None, subject.name) if subject.clock and figures.caution else ""
+    origin = weakest(figure.provenance for figure in found if figure.value is not None)
+    uncertain = subject.clock and (bool(caution) or origin in _UNCERTAIN)
     ruling = _growth_ruling(bound, growth, uncertain=uncertain)
     overrun = None if ruling is Ruling.KEPT else growth_overrun(bound, growth, ruling, run, figures)
-    return replace(judgement, ruling=ruling, reason=_joined(growth.reason, shortfall(run)), overrun=overrun)
+    return replace(judgement, ruling=ruling, reason=_joined(growth.reason, caution, shortfall(run)), overrun=overrun)
 
 
 def _growth_ruling(bound: GrowthBound, growth: Growth, *, uncertain: bool) -> Ruling:

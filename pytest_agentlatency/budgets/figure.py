@@ -66,6 +66,8 @@ class Figure:
     """Ends of the interval, of a figure that carries one."""
     detail: str = ""
     """What the number belongs to, where that isn't plain: `result of search at turn 3`."""
+    caution: str = ""
+    """Why the number must not fail a test, though it is one; empty when it may."""
 
     def __str__(self) -> str:
         """The value as people read it, marked."""
@@ -105,5 +107,7 @@ class Figures:
     """Tokens that were sent again after their first turn, for one turn or the run."""
     kv_specs: Mapping[str, KvSpec] = field(default_factory=dict[str, KvSpec])
     """What decides the KV-cache memory of models whose configuration the user gives, by model name."""
-    interval: Callable[[Run, Turn | None, str], tuple[float, float] | None] | None = None
-    """Interval of a projected figure, by subject name; None when no model gives one."""
+    interval: Callable[[Run, Turn | None, str, str], tuple[float, float] | None] | None = None
+    """Interval of a projected figure, by subject name and tool (empty: all); None when no model gives one."""
+    caution: Callable[[Run, Turn | None, str], str] | None = None
+    """Why a time, by subject name, must not fail a test; empty when it may."""

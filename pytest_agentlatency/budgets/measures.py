@@ -144,21 +144,32 @@ def _context_of(call: Call) -> float | None:
     return None if call.usage.multi_pass else call.usage.context
 
 
-def _summed(read: Reader) -> Measure:
+Origin = Callable[[Usage], Provenance]
+
+
+def _of_input(usage: Usage) -> Provenance:
+    return usage.provenance
+
+
+def _of_output(usage: Usage) -> Provenance:
+    return usage.output_provenance
+
+
+def _summed(read: Reader, origin: Origin = _of_input) -> Measure:
     def measure(question: Question) -> Figure:
-        return _sum(_turns(question), read)
+        return _sum(_turns(question), read, origin)
 
     return measure
 
 
-def _sum(turns: Iterable[Turn], read: Reader) -> Figure:
+def _sum(turns: Iterable[Turn], read: Reader, origin: Origin = _of_input) -> Figure:
     total, provenances = 0.0, [Provenance.MEASURED]
     for turn in turns:
         value = read(turn.call)
         if value is None:
             return missing(Unit.TOKENS, f"{_place(turn)}: {_why_no_tokens(turn.call.usage)}")
         total += value
-        provenances.append(turn.call.usage.provenance)
+        provenances.append(origin(turn.call.usage))
     return Figure(total, Unit.TOKENS, weakest(provenances))
 
 
@@ -279,8 +290,8 @@ SUBJECTS: tuple[Subject, ...] = (
     Subject("tool calls", Unit.COUNT, _tool_calls, takes_tool=True),
     Subject("unused tools", Unit.COUNT, _unused_tools, at_turn=False),
     Subject("context tokens", Unit.TOKENS, _summed(_context_of), in_total=False, aliases=("context",)),
-    Subject("output tokens", Unit.TOKENS, _summed(lambda call: call.usage.output)),
-    Subject("thinking tokens", Unit.TOKENS, _summed(lambda call: call.usage.thinking)),
+    Subject("output tokens", Unit.TOKENS, _summed(lambda call: call.usage.output, _of_output)),
+    Subject("thinking tokens", Unit.TOKENS, _summed(lambda call: call.usage.thinking, _of_output)),
     Subject("prefill work", Unit.TOKENS, _summed(lambda call: call.usage.prefill_work)),
     Subject("cached tokens", Unit.TOKENS, _summed(_cached)),
     Subject("cached share", Unit.SHARE, _cached_share, noun="cached"),

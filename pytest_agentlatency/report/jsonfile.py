@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 
 from pytest_agentlatency.budgets.verdict import Judgement, Point
 from pytest_agentlatency.model.phase import Phase
-from pytest_agentlatency.model.run import Call, Lane, Run, Turn
+from pytest_agentlatency.model.run import Call, Change, Lane, Retiming, Run, Turn
 
 VERSION = 1
 """1: the first. A reader may rely on keys staying; new ones may come without a new version."""
@@ -76,6 +76,22 @@ def _call(call: Call) -> dict[str, Json]:
         "request": None if call.verdict is None else str(call.verdict),
         "drift_tokens": call.drift.delta if call.drift else None,
         "drift_path": call.drift.difference.path if call.drift and call.drift.difference else None,
+        "drift_changes": [_change(each) for each in call.drift.changes] if call.drift else [],
+        "retimed": _retimed(call.retimed) if call.retimed else None,
+    }
+
+
+def _change(change: Change) -> dict[str, Json]:
+    return {"what": change.what, "path": change.path, "tokens": change.tokens, "since_turn": change.since}
+
+
+def _retimed(retimed: Retiming) -> dict[str, Json]:
+    """Prefill before and after the change, nanoseconds."""
+    return {
+        "recorded_ns": retimed.recorded,
+        "projected_ns": retimed.projected,
+        "low_ns": retimed.low,
+        "high_ns": retimed.high,
     }
 
 
@@ -89,6 +105,7 @@ def _tokens(call: Call) -> dict[str, Json]:
         "output": usage.output,
         "thinking": usage.thinking,
         "provenance": str(usage.provenance),
+        "output_provenance": str(usage.output_provenance),
     }
 
 
@@ -117,7 +134,7 @@ def _point(point: Point) -> dict[str, Json]:
         "provenance": str(figure.provenance),
         "headroom": _number(point.headroom),
         "ruling": str(point.ruling),
-        "reason": figure.reason,
+        "reason": figure.reason or figure.caution,
     }
 
 

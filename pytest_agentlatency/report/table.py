@@ -3,7 +3,9 @@
 Owns which columns there are and the notes below them. Refuses to compute a figure that a run doesn't give.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from operator import attrgetter
 from textwrap import wrap
 
 from pytest_agentlatency.model import units
@@ -69,28 +71,37 @@ def _time_columns(run: Run, scale: int, last: list[str]) -> Iterator[Column]:
     yield Column("ttft", times, _TIMES)
 
 
-_COUNTS: tuple[tuple[str, Callable[[Usage], int | None]], ...] = (
-    ("context", lambda usage: usage.context),
-    ("cached", lambda usage: None if usage.uncached is None else usage.cache_read),
-    ("output", lambda usage: usage.output),
+@dataclass(frozen=True, slots=True)
+class _Count:
+    """One column of tokens."""
+
+    header: str
+    read: Callable[[Usage], int | None]
+    origin: Callable[[Usage], Provenance] = attrgetter("provenance")
+
+
+_COUNTS = (
+    _Count("context", lambda usage: usage.context),
+    _Count("cached", lambda usage: None if usage.uncached is None else usage.cache_read),
+    _Count("output", lambda usage: usage.output, attrgetter("output_provenance")),
 )
 
 
 def _token_columns(run: Run, last: list[str]) -> Iterator[Column]:
-    for header, read in _COUNTS:
-        cells = (units.tokens(read(turn.call.usage), turn.call.usage.provenance) for turn in run.all_turns)
-        yield Column(header, (*cells, _sum(run, read), *("" for _ in last)), _TOKENS)
+    usages = [turn.call.usage for turn in run.all_turns]
+    for count in _COUNTS:
+        cells = (units.tokens(count.read(usage), count.origin(usage)) for usage in usages)
+        yield Column(count.header, (*cells, _sum(usages, count), *("" for _ in last)), _TOKENS)
     if any(turn.call.verdict for turn in run.all_turns):
         verdicts = (verdict_cell(turn.call) for turn in run.all_turns)
         yield Column("request", (*verdicts, "", *("" for _ in last)), _TOKENS, left=True)
 
 
-def _sum(run: Run, read: Callable[[Usage], int | None]) -> str:
-    usages = [turn.call.usage for turn in run.all_turns]
-    counts = [read(usage) for usage in usages]
-    known = [count for count in counts if count is not None]
-    total = sum(known) if len(known) == len(counts) else None
-    return units.tokens(total, weakest(usage.provenance for usage in usages))
+def _sum(usages: Sequence[Usage], count: _Count) -> str:
+    values = [count.read(usage) for usage in usages]
+    known = [value for value in values if value is not None]
+    total = sum(known) if len(known) == len(values) else None
+    return units.tokens(total, weakest(map(count.origin, usages)))
 
 
 # --- notes

@@ -168,7 +168,7 @@ def projected(*, context: int = 1000) -> Run:
 
 
 def within(low: float, high: float) -> Figures:
-    return Figures(interval=lambda _run, _turn, _name: (low * MS, high * MS))
+    return Figures(interval=lambda *_: (low * MS, high * MS))
 
 
 def test_projected_tokens_gate():

@@ -1,0 +1,49 @@
+"""How far a projected figure may be off, and when a time says nothing of the requests that are sent now.
+
+Owns the way from a re-timed run to the questions that budgets ask: an interval is the same figure, read off the run
+laid out at both ends. Refuses to judge.
+"""
+
+from dataclasses import replace
+
+from pytest_agentlatency.analysis.retiming import Retimed
+from pytest_agentlatency.budgets.figure import Figures
+from pytest_agentlatency.budgets.subjects import Question, registry
+from pytest_agentlatency.model.phase import Phase
+from pytest_agentlatency.model.provenance import Provenance
+from pytest_agentlatency.model.run import Run, Turn
+
+_RECORDED = {f"{phase} time" for phase in Phase if phase is not Phase.PREFILL} | {"tpot"}
+"""Times that stay as recorded whatever a request carries."""
+
+
+def with_projection(figures: Figures, retimed: Retimed) -> Figures:
+    """The same figures, with intervals and cautions of a re-timed run."""
+
+    def interval(_: Run, turn: Turn | None, subject: str, tool: str) -> tuple[float, float] | None:
+        return _interval(retimed, turn, subject, tool)
+
+    def caution(_: Run, turn: Turn | None, subject: str) -> str:
+        return _caution(retimed, turn, subject)
+
+    return replace(figures, interval=interval, caution=caution)
+
+
+def _interval(retimed: Retimed, turn: Turn | None, subject: str, tool: str) -> tuple[float, float] | None:
+    """The figure at both ends and in the middle, outermost values."""
+    measure = registry()[subject].measure
+    places = ((retimed.run, turn), *retimed.ends(turn))
+    values = [measure(Question(run, at, tool)).value for run, at in places]
+    known = [value for value in values if value is not None]
+    return (min(known), max(known)) if len(known) == len(values) else None
+
+
+def _caution(retimed: Retimed, turn: Turn | None, subject: str) -> str:
+    """Why a time must not fail a test, or is that of before the change; empty where neither holds."""
+    if subject in _RECORDED:
+        return ""
+    stale = retimed.why_stale(turn)
+    if stale:
+        return f"tokens only, the time is from before the change: {stale}"
+    owner = turn or retimed.run
+    return retimed.caution(turn) if owner.provenance is Provenance.PROJECTED else ""
