@@ -68,17 +68,18 @@ def read(path: Path, limits: Limits = DEFAULT) -> bytes:
 
 def save(path: Path, document: Document) -> None:
     """Write a cassette in place of the one at the path. At any moment the old or the new one is there, whole."""
-    _replace(path, documents.dumps(document))
+    replace(path, documents.dumps(document))
 
 
 def reject(path: Path, document: Document) -> Path:
     """Keep a recording that must not become the cassette beside it, for reading; the cassette stays as it is."""
     rejected = path.with_name(path.name + ".rejected")
-    _replace(rejected, documents.dumps(document))
+    replace(rejected, documents.dumps(document))
     return rejected
 
 
-def _replace(path: Path, data: bytes) -> None:
+def replace(path: Path, data: bytes) -> None:
+    """Put bytes in place of a file. At any moment the old or the new ones are there, whole."""
     target = path.resolve()
     target.parent.mkdir(parents=True, exist_ok=True)
     _sweep(target)
