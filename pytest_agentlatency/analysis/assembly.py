@@ -7,6 +7,7 @@ conversation a request continues to `wire.lineage`, and where time went to `anal
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 from pytest_agentlatency.analysis import streamhealth, timeline
 from pytest_agentlatency.model.clock import Ns
@@ -77,7 +78,8 @@ def from_readings(
 ) -> Run:
     """Lay readings out as lanes and turns on the recording's timeline."""
     owners = tool_owners(readings, recording.tools)
-    layout = timeline.lay_out(recording, [(each.lane, each.call) for each in readings], owners)
+    calls = [(each.lane, each.call) for each in readings]
+    layout = timeline.lay_out(recording, calls, owners, asked_again(readings, recording.tools, owners))
     lanes = tuple(_lane(number, readings, layout, owners, recording, provenance) for number in _lanes_of(readings))
     return Run(
         lanes=lanes,
@@ -181,6 +183,19 @@ def tool_owners(readings: Sequence[Reading], tools: Sequence[ToolRecord]) -> Map
         owner = _asker(candidates, tool, asked) or max(candidates, key=_began)
         owners[tool.id] = owner.lane
     return owners
+
+
+def asked_again(readings: Sequence[Reading], tools: Sequence[ToolRecord], owners: Mapping[int, int]) -> frozenset[int]:
+    """Ids of the calls that answer nothing but rejected arguments: every tool call of the turn before was one."""
+    found = set()
+    for lane in _lanes_of(readings):
+        mine = sorted((each for each in readings if each.lane == lane), key=_began)
+        ran = [tool for tool in tools if owners.get(tool.id) == lane]
+        for before, now in pairwise(mine):
+            between = [tool for tool in ran if _began(before) <= tool.start < _began(now)]
+            if between and all(tool.rejected for tool in between):
+                found.add(now.call.record.id)
+    return frozenset(found)
 
 
 def _asker(candidates: Sequence[Reading], tool: ToolRecord, asked: set[tuple[int, int]]) -> Reading | None:

@@ -4,8 +4,8 @@ Owns the definition of each phase as an interval between stamps (DESIGN of phase
 resolution of overlaps to `analysis.attribution`.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from pytest_agentlatency.analysis.attribution import Activity, blocking_path, without, work
 from pytest_agentlatency.model.clock import Ns
@@ -54,11 +54,16 @@ class Layout:
         return Ns(total)
 
 
-def lay_out(recording: Recording, calls: Sequence[LaneCall], owners: Mapping[int, int]) -> Layout:
-    """Resolve a recording's time. Without a stamp on every call nothing is resolved: a hole would pass for overhead."""
+def lay_out(
+    recording: Recording, calls: Sequence[LaneCall], owners: Mapping[int, int], asked_again: Collection[int] = ()
+) -> Layout:
+    """Resolve a recording's time. Without a stamp on every call nothing is resolved: a hole would pass for overhead.
+
+    `asked_again`: ids of calls that only repeat what an output that failed validation should have done.
+    """
     if not calls or any(call.attempts[-1].stamps is None for _, call in calls):
         return Layout(None, None, (), {})
-    tree = _Tree(recording.tools, calls, owners)
+    tree = _Tree(recording.tools, calls, owners, asked_again)
     bounds = recording.bounds or tree.extent
     root = Activity(0, bounds[0], bounds[1], Phase.OVERHEAD, children=tree.top)
     lanes = {lane: blocking_path(tree.lane(lane)) for lane in dict.fromkeys(lane for lane, _ in calls)}
@@ -77,8 +82,14 @@ def lay_out(recording: Recording, calls: Sequence[LaneCall], owners: Mapping[int
 class _Tree:
     """Activities nested by who started them: a tool holds the calls and tools made in its body."""
 
-    def __init__(self, tools: Sequence[ToolRecord], calls: Sequence[LaneCall], owners: Mapping[int, int]) -> None:
-        self._tools, self._calls, self._owners = tools, calls, owners
+    def __init__(
+        self,
+        tools: Sequence[ToolRecord],
+        calls: Sequence[LaneCall],
+        owners: Mapping[int, int],
+        asked_again: Collection[int],
+    ) -> None:
+        self._tools, self._calls, self._owners, self._asked_again = tools, calls, owners, asked_again
         self.top = tuple(self._under(None))
 
     @property
@@ -88,7 +99,7 @@ class _Tree:
 
     def lane(self, lane: int) -> Activity:
         """One lane alone, as a root from its first call to the end of its last activity."""
-        children = [activity(call, lane) for owner, call in self._calls if owner == lane]
+        children = [self._call(call, lane) for owner, call in self._calls if owner == lane]
         children += [self._tool(tool) for tool in self._tools if self._owners.get(tool.id) == lane]
         start = min(_start(call) for owner, call in self._calls if owner == lane)
         end = max(child.end for child in children)
@@ -98,10 +109,13 @@ class _Tree:
         known = {tool.id for tool in self._tools}
         for lane, call in self._calls:
             if call.record.parent == parent or (parent is None and call.record.parent not in known):
-                yield activity(call, lane)
+                yield self._call(call, lane)
         for tool in self._tools:
             if tool.parent == parent or (parent is None and tool.parent not in known):
                 yield self._tool(tool)
+
+    def _call(self, call: Call, lane: int) -> Activity:
+        return activity(call, lane, asked_again=call.record.id in self._asked_again)
 
     def _tool(self, tool: ToolRecord) -> Activity:
         lane = self._owners.get(tool.id)
@@ -122,11 +136,16 @@ def _start(call: Call) -> Ns:
     return stamps.start if stamps is not None else Ns(0)
 
 
-def activity(call: Call, lane: int) -> Activity:
-    """A call as an activity: its own phases as children, what none of them covers as overhead."""
+def activity(call: Call, lane: int, *, asked_again: bool = False) -> Activity:
+    """A call as an activity: its own phases as children, what none of them covers as overhead.
+
+    `asked_again`: the whole call is retry time, with the phases as its details.
+    """
     last = _stamps(call.attempts[-1])
     end = max(last.end, call.record.returned or last.end)
     spans = (*_before(call), *_answering(call), *_after(call, last))
+    if asked_again:
+        spans = tuple(replace(span, phase=Phase.RETRY, detail=str(span.phase)) for span in spans)
     children = tuple(
         Activity(call.record.id, span.start, span.end, span.phase, span.detail, lane)
         for span in spans
@@ -175,7 +194,7 @@ def _split(call: Call, stamps: Stamps, sent: Ns) -> Iterator[Span]:
     if begin > sent:
         yield Span(Phase.NETWORK, sent, begin, "queue")
     yield Span(Phase.PREFILL, begin, first)
-    last = call.milestones.last_token or first
+    last = max(_last_generated(call) or first, first)
     cursor = first
     blocks = [block for block in call.generated if block.start is not None and block.end is not None]
     for block, following in zip(blocks, [*blocks[1:], None], strict=True):
@@ -195,11 +214,26 @@ def prefill_bounds(call: Call, sent: Ns) -> tuple[Ns, Ns]:
     """
     at = call.milestones
     first = at.first_token if at.first_token is not None else sent
-    response = call.attempts[-1].response
-    server = (response.header("server") or "") if response else ""
-    if server.startswith(_LLAMA_SERVER) and at.headers is not None and at.first_event is not None:
+    if _by_llama_server(call) and at.headers is not None and at.first_event is not None:
         return max(sent, at.headers), max(at.first_event, at.headers, sent)
     return sent, max(first, sent)
+
+
+def _last_generated(call: Call) -> Ns | None:
+    """When the last token was generated.
+
+    llama.cpp's server generates the closing tag of a tool call and the end of the message without showing them; its
+    last events come when it has.
+    """
+    arrived = _stamps(call.attempts[-1]).arrived
+    if _by_llama_server(call) and arrived and not call.error:
+        return arrived[-1]
+    return call.milestones.last_token
+
+
+def _by_llama_server(call: Call) -> bool:
+    response = call.attempts[-1].response
+    return response is not None and (response.header("server") or "").startswith(_LLAMA_SERVER)
 
 
 def _after(call: Call, last: Stamps) -> Iterator[Span]:

@@ -161,6 +161,8 @@ class Entry:
     call: OpenCall | None = None
     transport: str = ""
     """Class of the HTTP transport that the SDK's client will use, for the message when nothing is seen of it."""
+    shadowed: bool = False
+    """Another recorder stood before this one."""
 
 
 entry: ContextVar[Entry | None] = ContextVar("agentlatency_entry", default=None)
@@ -283,7 +285,10 @@ class OpenTool:
     start: Ns
     body: tuple[Ns, Ns] | None = None
     error: bool = False
+    split: bool = False
+    """The body is told from the validation around it, so that an error without a body is a rejection."""
 
     def record(self, end: Ns) -> ToolRecord:
         """The finished execution."""
-        return ToolRecord(self.id, self.name, self.start, end, self.body, self.parent, self.error)
+        rejected = self.split and self.error and self.body is None
+        return ToolRecord(self.id, self.name, self.start, end, self.body, self.parent, self.error, rejected)

@@ -21,6 +21,7 @@ import wrapt
 from pytest_agentlatency.capture import warmup
 from pytest_agentlatency.capture.recorder import Entry, OpenTool, Recorder, entry
 from pytest_agentlatency.capture.toolreplay import Result
+from pytest_agentlatency.cassette.vcr import foreign_cassette_active
 from pytest_agentlatency.model.clock import Ns
 from pytest_agentlatency.wire.jsonedge import mapping
 
@@ -94,7 +95,9 @@ class Hooks:
         if self._backoff is None:
             warmup.warm_up(sdk)
         version = getattr(sys.modules.get(sdk), "__version__", "")
-        return self._recorder.enter(f"{sdk} {version}".strip(), _transport_of(client))
+        opened = self._recorder.enter(f"{sdk} {version}".strip(), _transport_of(client))
+        opened.shadowed = foreign_cassette_active()
+        return opened
 
     def _entered(self, sdk: str, original: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(original)
@@ -167,7 +170,7 @@ class Hooks:
                 recorded = self._recorded(tool, input)
                 if recorded is not None:
                     return recorded.content
-                self._split(tool)
+                opened.split = self._split(tool)
                 _opened.set(opened)
                 return original(tool, input)
 
@@ -180,7 +183,7 @@ class Hooks:
                 recorded = self._recorded(tool, input)
                 if recorded is not None:
                     return recorded.content
-                self._split(tool)
+                opened.split = self._split(tool)
                 _opened.set(opened)
                 return await original(tool, input)
 
@@ -197,15 +200,19 @@ class Hooks:
             raise failed(found.content)
         return found
 
-    def _split(self, tool: Any) -> None:
-        """Tell the tool's own body from the validation of its arguments around it, where the SDK's tool lets us."""
+    def _split(self, tool: Any) -> bool:
+        """Tell the tool's own body from the validation of its arguments around it; whether the SDK's tool lets us."""
+        if any(reference() is tool for reference, _ in self._tools):
+            return True
         validated = getattr(tool, "_func_with_validate", None)
-        if validated is None or any(reference() is tool for reference, _ in self._tools):
-            return
+        if validated is None:
+            return False
         pydantic = sys.modules.get("pydantic")
         with suppress(Exception):  # a function that pydantic can't wrap twice: its time stays in one piece
             tool._func_with_validate = pydantic.validate_call(self._stamped(tool.func))  # type: ignore[union-attr]  # noqa: SLF001
             self._tools.append((weakref.ref(tool), validated))
+            return True
+        return False
 
     def _stamped(self, function: Callable[..., Any]) -> Callable[..., Any]:
         if inspect.iscoroutinefunction(function):

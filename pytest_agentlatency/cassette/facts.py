@@ -66,6 +66,7 @@ def _tool(tool: ToolRecord) -> Row:
                 "body": _pair(tool.body),
                 "parent": tool.parent,
                 "error": tool.error,
+                "rejected": tool.rejected,
             },
         ),
     )
@@ -109,6 +110,7 @@ def _read_tool(node: Node) -> ToolRecord:
         body=_read_pair(node["body"]),
         parent=_read_number(node["parent"]),
         error=node["error"].value is True,
+        rejected=node["rejected"].value is True,
     )
 
 

@@ -129,6 +129,8 @@ class ToolRecord:
     parent: int | None = None
     """Id of the tool in whose body this one ran."""
     error: bool = False
+    rejected: bool = False
+    """Its arguments failed validation, so that the body never ran: the model must ask again."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -188,3 +188,23 @@ def test_a_slow_reader_is_flagged():
 def test_bodies_are_read_as_they_were_sent():
     made = recording([turn(1000, 20)])
     assert json.loads(made.attempts[0].request.body)["model"] == assemble(made).turn(1).call.model
+
+
+def test_a_turn_that_answers_rejected_arguments_is_retry_time():
+    """The essay's `validation / retry`: asking again after a malformed output is nobody's prefill."""
+    made = recording([turn(1000, 20, tool_ms=5), turn(1100, 20, prefill_ms=300, tool_ms=5), turn(1200, 20)])
+    first, second = made.tools
+    refused = replace(made, tools=(replace(first, error=True, rejected=True), second))
+    run, was = assemble(refused), assemble(made)
+    assert Phase.PREFILL not in run.turn(2).phases
+    assert run.turn(2).time("retry") >= 300 * MS
+    assert run.turn(2).duration == was.turn(2).duration == sum(run.turn(2).phases.values())
+    assert run.turn(1).phases == was.turn(1).phases
+    assert run.turn(3).phases == was.turn(3).phases
+    assert run.turn(2).call.ttft == was.turn(2).call.ttft
+
+
+def test_a_tool_that_ran_and_failed_is_no_rejection():
+    made = recording([turn(1000, 20, tool_ms=5), turn(1100, 20)])
+    failed = replace(made, tools=(replace(made.tools[0], error=True),))
+    assert "retry" not in assemble(failed).turn(2).phases

@@ -232,8 +232,9 @@ def test_arguments_that_fail_validation_make_an_error_without_a_body():
     with SimulatedModel(searches(2)) as model, Session(PLAN) as session:
         runner(model.url, search)
     (tool,) = session.told().run.tools
-    assert tool.error
+    assert tool.rejected
     assert tool.body is None
+    assert session.told().run.turn(2).time(Phase.RETRY) > 0
 
 
 def test_the_sdks_tools_are_as_they_were_afterwards():
