@@ -78,6 +78,7 @@ def pytest_configure(config: pytest.Config) -> None:
         config.pluginmanager.register(_Summary(), "agentlatency-summary")
 
 
+@pytest.hookimpl(trylast=True)  # after what was deselected is gone: it neither runs nor writes
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Give each marked test its case. UsageError, naming the test and the marker, for a marker that can't be used."""
     marked = [item for item in items if _is_marked(item)]

@@ -87,7 +87,7 @@ def from_sources(
         mode=_choice(Mode, ini.get("mode"), f"ini value {INI['mode']}") or Mode.REPLAY,
         mode_source=f"ini value {INI['mode']}" if ini.get("mode") else "default",
         drift=_choice(DriftPolicy, ini.get("drift"), f"ini value {INI['drift']}") or DriftPolicy.RETIME,
-        counter=str(ini.get("counter") or "chars"),
+        counter=_counter(ini.get("counter")),
         volatile=_patterns(ini.get("volatile")),
         allow_hosts=_words(ini.get("allow_hosts")),
         strict_growth=bool(ini.get("strict_growth")),
@@ -162,6 +162,18 @@ def _choice(kind: type[Kind], value: object, source: str) -> Kind | None:
     except ValueError:
         msg = f"{source} is {value!r}: allowed are {', '.join(repr(each.value) for each in kind)}"
         raise SettingsError(msg) from None
+
+
+def _counter(value: object) -> str:
+    name = str(value or "chars")
+    if name == "chars":
+        return name
+    from pytest_agentlatency.analysis import counters  # noqa: PLC0415  # only who names one pays for the look-up
+
+    if name.partition(":")[0] not in counters.names():
+        msg = f"ini value {INI['counter']} is {name!r}: allowed are {', '.join(map(repr, counters.names()))}"
+        raise SettingsError(msg)
+    return name
 
 
 def _words(value: object) -> tuple[str, ...]:
