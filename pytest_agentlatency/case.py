@@ -4,10 +4,11 @@ Owns the order of these, and what makes a recording worth keeping. Knows no test
 """
 
 import shlex
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 from pytest_agentlatency.agent_run import AgentRun
 from pytest_agentlatency.analysis import counters
@@ -22,6 +23,8 @@ from pytest_agentlatency.cassette import store
 from pytest_agentlatency.cassette.document import Document
 from pytest_agentlatency.cassette.errors import CassetteError
 from pytest_agentlatency.cassette.masks import Masks
+from pytest_agentlatency.cassette.redaction import Redaction, RedactionError
+from pytest_agentlatency.cassette.vcr import honoured
 from pytest_agentlatency.cassette.vetting import vet
 from pytest_agentlatency.model.mode import Mode
 from pytest_agentlatency.model.recording import Recording
@@ -79,6 +82,8 @@ class Case:
     path: Path
     named: bool = False
     """The path was given by the marker, so that several tests may share it."""
+    hooks: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    """The user's `vcr_config`, of which the redaction hooks count."""
     fatal: str = ""
     """Why the test can't run at all."""
     late: str = ""
@@ -120,6 +125,7 @@ class Case:
             masks=Masks(self.settings.volatile),
             strict=self.settings.drift is DriftPolicy.STRICT,
             replay_tools=self.settings.replay_tools,
+            redaction=Redaction(honoured(self.hooks)),
             allow_hosts=self.settings.allow_hosts,
             stopping=stopping,
         )
@@ -182,7 +188,7 @@ class Case:
         """Other HTTP that fixtures did after the verdict: a replay will ask for it."""
         if self._session is None or self._kept is None:
             return ""
-        others, kept = self._session.document().others, self._kept
+        others, kept = self._session.others, self._kept
         if len(others) == len(kept.others):
             return ""
         self._kept = None
@@ -218,7 +224,7 @@ class Case:
         word = {Mode.REPLAY: "replayed", Mode.RECORD: "recorded", Mode.LIVE: "live"}[session.plan.mode]
         return Outcome(
             failure="\n".join(filter(None, [message, kept])) if message or kept.startswith("not recorded") else "",
-            sections=tuple(failure.sections(told.run, judgements)) if told.run.lanes else (),
+            sections=(*_noted(session.notes), *(failure.sections(told.run, judgements) if told.run.lanes else ())),
             entry=summary.entry(self.identity.nodeid, word, told.run, judgements),
             run=told.run,
             judgements=judgements,
@@ -228,8 +234,11 @@ class Case:
         """Write the cassette, or the rejected one beside it; says what a reader of a failure must know of it."""
         if session.plan.mode is not Mode.RECORD or not session.recorder.observed_calls:
             return ""
-        document = session.document()
-        refused = vet(document, session.learned)
+        try:
+            document = session.document()
+            refused = vet(document, session.learned, session.asked())
+        except RedactionError as error:
+            refused = str(error)
         if refused:
             return f"not recorded: {refused}"
         if trustworthy and passed:
@@ -241,6 +250,10 @@ class Case:
             f"the recording was not kept: it is at {rejected}, and the cassette is as it was. "
             f"If it is right and only a budget is not, rename it to {self.path.name} and mend the budget."
         )
+
+
+def _noted(notes: Sequence[str]) -> tuple[tuple[str, str], ...]:
+    return (("latency notes", "\n".join(notes)),) if notes else ()
 
 
 def _short(nodeid: str) -> str:

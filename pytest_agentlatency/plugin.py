@@ -95,6 +95,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             raise pytest.UsageError(msg) from None
         # First of all fixtures: no call in another one, of whatever scope, goes past the run unseen.
         names: list[str] = item.fixturenames  # type: ignore[attr-defined]  # every item that takes fixtures has it
+        if "vcr" in names and item.get_closest_marker("vcr") is not None:
+            names.remove("vcr")  # pytest-recording's: one run has one recording
         if "agent_run" in names:
             names.remove("agent_run")
         names.insert(0, "agent_run")
@@ -160,10 +162,22 @@ def agent_run(request: pytest.FixtureRequest) -> Iterator["AgentRun"]:
     if case is None:
         msg = f"{request.node.nodeid} asks for agent_run, but is not marked: add @pytest.mark.agent_latency"
         raise pytest.UsageError(msg)
+    case.hooks = _vcr_config(request)
     try:
         yield case.open(_stopped())
     finally:
         case.close()
+
+
+def _vcr_config(request: pytest.FixtureRequest) -> dict[str, Any]:
+    """pytest-recording's configuration of vcrpy, whether or not it is installed: the fixture's, then the markers'."""
+    try:
+        config: dict[str, Any] = dict(request.getfixturevalue("vcr_config"))
+    except pytest.FixtureLookupError:
+        config = {}
+    for marker in reversed(list(request.node.iter_markers("vcr"))):
+        config.update(marker.kwargs)
+    return config
 
 
 @pytest.hookimpl(wrapper=True)

@@ -24,14 +24,20 @@ from pytest_agentlatency.capture.virtual_time import VirtualTime
 from pytest_agentlatency.cassette.document import Document
 from pytest_agentlatency.cassette.masks import Masks
 from pytest_agentlatency.cassette.matching import Matcher
+from pytest_agentlatency.cassette.redaction import Redaction
 from pytest_agentlatency.cassette.secrets import Learned
-from pytest_agentlatency.cassette.vcr import OtherHTTP
+from pytest_agentlatency.cassette.vcr import Interaction, OtherHTTP, foreign_cassette_active
 from pytest_agentlatency.model import clock
 from pytest_agentlatency.model.mode import Mode
 from pytest_agentlatency.model.recording import Facts, Recording, Request
 from pytest_agentlatency.model.run import Verdict
 from pytest_agentlatency.wire import registry
 
+_SHADOWED = (
+    "a cassette of vcrpy's own is in place around the model calls (a use_cassette, or the fixture vcr of "
+    "pytest-recording): it would answer or buffer them before they are seen.\nTake it off: agent_latency records "
+    "the test's other HTTP as well, and one run has one recording."
+)
 _NOTED_VERSIONS = ("pytest-agentlatency", "anthropic", "openai", "httpx", "httpx2")
 
 
@@ -50,6 +56,8 @@ class Plan:
     """A drifted call is a failure."""
     replay_tools: bool = False
     """In replay, tools are given their recorded results in place of running."""
+    redaction: Redaction = Redaction()
+    """What of an exchange isn't stored."""
     allow_hosts: tuple[str, ...] = ()
     stopping: Callable[[str], RunFailedError] = RunFailedError
     """Makes the exception that stops a run; a test framework may want one of its own kind."""
@@ -71,14 +79,19 @@ class Session:
             VirtualTime(),
             learned,
             stopping=plan.stopping,
+            redaction=plan.redaction,
         )
         if replaying and plan.replay_tools:
             self.recorder.results = ToolResults(plan.document.recording, self._player.matcher.recorded)
         self._traffic: Observer | Player = self._player if replaying else Observer(self.recorder)
-        self._others = OtherHTTP(plan.document.others if replaying else (), record=not replaying)
+        self._others = OtherHTTP(
+            plan.document.others if replaying else (), record=not replaying, hooks=plan.redaction.config
+        )
 
     def __enter__(self) -> Self:
         replaying = self.plan.mode is Mode.REPLAY
+        if not replaying and foreign_cassette_active():
+            self._player.fail(_SHADOWED)
         active.begin(self.recorder)
         self._stack.callback(active.end, self.recorder)
         try:
@@ -142,8 +155,18 @@ class Session:
         )
 
     def document(self) -> Document:
-        """What a cassette of this run holds."""
-        return Document(self.recording(), tuple(self._others.interactions))
+        """What a cassette of this run holds. RedactionError when a user's hook takes away what a replay needs."""
+        return Document(self.plan.redaction.recording(self.recording()), self.others)
+
+    @property
+    def others(self) -> tuple[Interaction, ...]:
+        """HTTP of the run so far that is no model call."""
+        return self._others.interactions
+
+    def asked(self) -> tuple[tuple[int, Request], ...]:
+        """Model calls and their requests, as a replay would ask for them."""
+        attempts = self.recording().attempts
+        return tuple((each.call, self.plan.redaction.request(each.request, each.call)) for each in attempts)
 
     @property
     def verdicts(self) -> dict[Verdict, int]:
@@ -152,7 +175,8 @@ class Session:
 
     def problems(self) -> tuple[str, ...]:
         """Why this run can't be trusted; empty when it can. One message each, the first is the cause."""
-        told = [str(failure) for failure in self._player.failures]
+        told = [_SHADOWED] if any(each.shadowed and each.call is None for each in self.recorder.entries) else []
+        told += [str(failure) for failure in self._player.failures]
         told += [
             f"{miss.stack} asked for {miss.url}, which the cassette doesn't hold.\n"
             "In a replay nothing goes out. Record the run again with --latency-mode=record."

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from pytest_agentlatency.capture.recorder import OpenAttempt, Recorder
 from pytest_agentlatency.capture.virtual_time import Pace, VirtualTime
 from pytest_agentlatency.cassette.matching import Match, Matcher, Unmatched
+from pytest_agentlatency.cassette.redaction import Redaction, RedactionError
 from pytest_agentlatency.cassette.secrets import Learned
 from pytest_agentlatency.model.recording import Attempt, Outcome, Request
 from pytest_agentlatency.model.run import Verdict
@@ -57,6 +58,7 @@ class Player:
     failures: list[RunFailedError] = field(default_factory=list)
     stopping: Callable[[str], RunFailedError] = RunFailedError
     """Makes the exception of a message."""
+    redaction: Redaction = Redaction()
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def play(self, request: Request) -> "Playback":
@@ -64,8 +66,9 @@ class Player:
         call = self.recorder.open_call()
         self.recorder.open_attempt(call, request).finish(Outcome.COMPLETE)
         try:
+            request = self.redaction.request(request, call.id)
             match = self.matcher.take(call.id, request)
-        except Unmatched as miss:
+        except (Unmatched, RedactionError) as miss:
             raise self.fail(str(miss)) from None
         with self._lock:
             self.played.append(Played(call.id, request, match))

@@ -7,12 +7,13 @@ know model calls: they are taken by whoever patches on top.
 import http.client
 import inspect
 import sys
-from collections.abc import Generator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Generator, Iterable, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from types import FrameType, TracebackType
 from typing import Any, Self
+from unittest import mock
 from urllib.parse import parse_qsl, urlsplit, urlunsplit
 
 from pytest_agentlatency.cassette import plainbody
@@ -20,6 +21,13 @@ from pytest_agentlatency.cassette import plainbody
 Interaction = Mapping[str, Any]
 
 _BYPASS: ContextVar[bool] = ContextVar("agentlatency_bypass", default=False)
+_BEFORE_REQUEST = "before_record_request"
+_BY_HOST = ("ignore_hosts", "ignore_localhost")
+HONOURED = (
+    "filter_headers", "filter_query_parameters", "filter_post_data_parameters", "filter_nested_post_data_parameters",
+    _BEFORE_REQUEST, "before_record_response", *_BY_HOST,
+)  # fmt: skip
+"""Names of vcrpy's configuration that work here; what ignores hosts is for HTTP that is no model call only."""
 _MATCH = ("method", "scheme", "host", "port", "path", "query", "agentlatency_body")
 
 
@@ -41,17 +49,22 @@ class OtherHTTP:
     `misses`. In record mode `interactions` holds what was recorded once the block is left, in order of completion.
     """
 
-    def __init__(self, interactions: Sequence[Interaction] = (), *, record: bool) -> None:
+    def __init__(
+        self, interactions: Sequence[Interaction] = (), *, record: bool, hooks: Mapping[str, Any] | None = None
+    ) -> None:
+        """`hooks`: what of vcrpy's configuration is honoured, see `HONOURED`; run on what is live, never on loading."""
         self._recorded = tuple(interactions)
         self._record = record
-        self._context: Any = None
+        self._hooks = honoured(hooks or {})
+        self._context = ExitStack()
         self._cassette: Any = None
         self.misses: list[Seen] = []
 
     def __enter__(self) -> Self:
         """Import vcrpy and patch the HTTP libraries that are installed."""
-        self._context = self._use_cassette()
-        self._cassette = self._context.__enter__()
+        self._context = ExitStack()
+        self._cassette = self._context.enter_context(self._use_cassette())
+        _let_aiohttp_by(self._context)
         return self
 
     def __exit__(
@@ -87,6 +100,22 @@ class OtherHTTP:
             """A cassette that keeps which requests were refused."""
 
             agentlatency = True
+            loading = False
+
+            def _load(self) -> None:
+                """Without the hooks, which would run over what is stored and may drop it."""
+                plain: Any = super()
+                self.loading = True
+                plain._load()  # noqa: SLF001 -- the one place where vcrpy fills a cassette
+                self.loading = False
+
+            def append(self, request: Any, response: Any) -> None:
+                """Take an exchange, as it is when it is loaded."""
+                plain: Any = super()
+                if self.loading:
+                    self.data.append((request, response))
+                else:
+                    plain.append(request, response)
 
             def filter_request(self, request: Any) -> Any:
                 """Called by every stub as its last question before it refuses, and not otherwise in replay."""
@@ -105,12 +134,46 @@ class OtherHTTP:
                     _note(misses, request)
                     raise
 
-        recorder = vcrpy.VCR(match_on=_MATCH, decode_compressed_response=True, before_record_request=_unless_bypassed)
+        recorder = vcrpy.VCR(match_on=_MATCH, decode_compressed_response=True)
         recorder.register_matcher("agentlatency_body", _same_body)
         recorder.register_persister(_Memory(self._recorded))
         mode = vcrpy.mode.ALL if self._record else vcrpy.mode.NONE
-        config = recorder.get_merged_config(path="agentlatency", record_mode=mode)
+        hooks = {**self._hooks, "before_record_request": (_unless_bypassed, *_several(self._hooks, _BEFORE_REQUEST))}
+        config = recorder.get_merged_config(path="agentlatency", record_mode=mode, **hooks)
         return vcrpy.cassette.CassetteContextDecorator.from_args(Noting, **config)
+
+
+class Filters:
+    """A user's hooks over single requests and responses, as vcrpy runs them; None: the hook drops it."""
+
+    def __init__(self, config: Mapping[str, Any]) -> None:
+        import vcr  # noqa: PLC0415
+
+        vcrpy: Any = vcr
+        hooks = {name: value for name, value in honoured(config).items() if name not in _BY_HOST}
+        merged = vcrpy.VCR().get_merged_config(path="agentlatency", **hooks)
+        self._before = merged["before_record_request"], merged["before_record_response"]
+
+    def request(self, method: str, url: str, headers: Mapping[str, str], body: bytes) -> Any:
+        """A request of vcrpy's, with `method`, `uri`, `headers` and `body`."""
+        from vcr.request import Request  # noqa: PLC0415
+
+        return self._before[0](Request(method, url, body, dict(headers)))
+
+    def response(self, response: dict[str, Any]) -> Mapping[str, Any] | None:
+        """A response in vcrpy's form: `status`, `headers`, `body`."""
+        filtered: Mapping[str, Any] | None = self._before[1](response)
+        return filtered
+
+
+def honoured(config: Mapping[str, Any]) -> dict[str, Any]:
+    """What of a vcrpy configuration is taken over; modes, paths, matchers and formats are not vcrpy's here."""
+    return {name: config[name] for name in HONOURED if config.get(name)}
+
+
+def _several(hooks: Mapping[str, Any], name: str) -> tuple[Any, ...]:
+    value = hooks.get(name, ())
+    return tuple(value) if isinstance(value, Iterable) else (value,)
 
 
 @contextmanager
@@ -129,6 +192,20 @@ def foreign_cassette_active() -> bool:
         return False
     cassette = getattr(http.client.HTTPConnection, "cassette", None)
     return cassette is not None and not getattr(cassette, "agentlatency", False)
+
+
+def _let_aiohttp_by(stack: ExitStack) -> None:
+    """Get bypassed requests around vcrpy's stub of aiohttp, which reads the whole body before it hands it on."""
+    aiohttp: Any = sys.modules.get("aiohttp")
+    if aiohttp is None:
+        return
+    stubbed = aiohttp.ClientSession._request  # noqa: SLF001 -- what vcrpy patches
+    original = inspect.unwrap(stubbed)
+
+    async def request(session: Any, *args: Any, **kwargs: Any) -> Any:
+        return await (original if _BYPASS.get() else stubbed)(session, *args, **kwargs)
+
+    stack.enter_context(mock.patch.object(aiohttp.ClientSession, "_request", request))
 
 
 class _Memory:

@@ -3,7 +3,7 @@
 Owns the last look before anything is written, rejected recordings included.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from pytest_agentlatency.cassette import document as documents
@@ -11,14 +11,17 @@ from pytest_agentlatency.cassette.document import Document
 from pytest_agentlatency.cassette.errors import CassetteError
 from pytest_agentlatency.cassette.matching import Matcher, Unmatched
 from pytest_agentlatency.cassette.secrets import Learned, scan
-from pytest_agentlatency.model.recording import Headers
+from pytest_agentlatency.model.recording import Headers, Request
 from pytest_agentlatency.model.run import Verdict
 
 _SHOWN = 5
 
 
-def vet(document: Document, learned: Learned) -> str:
-    """Why a document must not be written; empty when it may. Names places and kinds, never a secret's value."""
+def vet(document: Document, learned: Learned, asked: Sequence[tuple[int, Request]] | None = None) -> str:
+    """Why a document must not be written; empty when it may. Names places and kinds, never a secret's value.
+
+    `asked`: model calls and requests as a replay will ask for them, where that is not as they are stored.
+    """
     findings = scan(fields(document), learned)
     if findings:
         places = [f"  {each.place}: {each.kind}" for each in findings[:_SHOWN]]
@@ -31,7 +34,8 @@ def vet(document: Document, learned: Learned) -> str:
                 "Take them out of the agent's prompts, tools and URLs; in headers they are never stored.",
             ]
         )
-    return _unfaithful(document)
+    stored = [(attempt.call, attempt.request) for attempt in document.recording.attempts]
+    return _unfaithful(document, stored if asked is None else asked)
 
 
 def fields(document: Document) -> Iterator[tuple[str, bytes | str]]:
@@ -69,7 +73,7 @@ def _walk(place: str, value: Any) -> Iterator[tuple[str, bytes | str]]:
             yield from _walk(place, each)
 
 
-def _unfaithful(document: Document) -> str:
+def _unfaithful(document: Document, asked: Sequence[tuple[int, Request]]) -> str:
     """Read the document back and replay it in memory, before it replaces anything."""
     try:
         again = documents.loads(documents.dumps(document), "the recording")
@@ -79,9 +83,14 @@ def _unfaithful(document: Document) -> str:
         return "the recording reads back as something else; please report this with the rejected run's agent"
     matcher = Matcher(again.recording)
     try:
-        matches = [matcher.take(attempt.call, attempt.request) for attempt in document.recording.attempts]
+        matches = [matcher.take(call, request) for call, request in asked]
     except Unmatched as miss:
         return f"the recording doesn't replay: {miss}"
-    if any(match.verdict is not Verdict.IDENTICAL for match in matches):
-        return "the recording doesn't replay as itself; please report this with the rejected run's agent"
-    return ""
+    drifted = next((match for match in matches if match.verdict is not Verdict.IDENTICAL), None)
+    if drifted is None:
+        return ""
+    place = f" {drifted.difference.path} differs." if drifted.difference else ""
+    return (
+        f"the recording doesn't replay as itself: model call {drifted.record.id} drifts.{place}\n"
+        "A hook of vcr_config that gives something else at each run does that; without one, please report this."
+    )
