@@ -7,8 +7,8 @@ ratchet: shares to 3 digits, seconds to microseconds. None means not measured.
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 
-from pytest_agentlatency.analysis.drift import Replayed
 from pytest_agentlatency.analysis.growth import Growth, classify
+from pytest_agentlatency.analysis.retiming import Retimed
 from pytest_agentlatency.capture.session import Session
 from pytest_agentlatency.capture.tools import ToolBlock
 from pytest_agentlatency.model.clock import Ns
@@ -82,17 +82,17 @@ class AgentRun:
 
     def __init__(self, session: Session) -> None:
         self._session = session
-        self._told: tuple[tuple[int, ...], Replayed] | None = None
+        self._told: tuple[tuple[int, ...], Retimed] | None = None
 
     @property
     def details(self) -> Run:
         """The run as a value, with lanes, segments and provenance."""
         return self._latest().run
 
-    def _latest(self) -> Replayed:
+    def _latest(self) -> Retimed:
         seen = self._session.recorder.events
         if self._told is None or self._told[0] != seen:
-            self._told = (seen, self._session.told())
+            self._told = (seen, self._session.retimed())
         return self._told[1]
 
     def turn(self, number: int, lane: int = 1) -> AgentTurn:

@@ -12,11 +12,15 @@ from typing import Any
 
 from pytest_agentlatency.agent_run import AgentRun
 from pytest_agentlatency.analysis import counters
+from pytest_agentlatency.analysis.calibration import Calibration
 from pytest_agentlatency.analysis.counters import Counter, CounterError
 from pytest_agentlatency.budgets import analyses
 from pytest_agentlatency.budgets.budget import judge
 from pytest_agentlatency.budgets.phrase import Phrase
+from pytest_agentlatency.budgets.projection import with_projection
 from pytest_agentlatency.budgets.verdict import Judgement
+from pytest_agentlatency.capture import calibrations
+from pytest_agentlatency.capture.calibrations import CalibrationError
 from pytest_agentlatency.capture.session import Plan, Session
 from pytest_agentlatency.capture.traffic import RunFailedError
 from pytest_agentlatency.cassette import store
@@ -26,11 +30,12 @@ from pytest_agentlatency.cassette.masks import Masks
 from pytest_agentlatency.cassette.redaction import Redaction, RedactionError
 from pytest_agentlatency.cassette.vcr import honoured
 from pytest_agentlatency.cassette.vetting import vet
+from pytest_agentlatency.model import units
 from pytest_agentlatency.model.mode import Mode
 from pytest_agentlatency.model.recording import Recording
 from pytest_agentlatency.model.run import Run
 from pytest_agentlatency.report import failure, summary
-from pytest_agentlatency.settings import DriftPolicy, Settings
+from pytest_agentlatency.settings import INI, DriftPolicy, Settings
 
 _FORBIDDEN = r"<>?%*:|\"'/\\"
 
@@ -127,6 +132,7 @@ class Case:
             replay_tools=self.settings.replay_tools,
             redaction=Redaction(honoured(self.hooks)),
             allow_hosts=self.settings.allow_hosts,
+            calibrations=self._calibrations(),
             stopping=stopping,
         )
         self._session = self._stack.enter_context(Session(plan))
@@ -138,6 +144,13 @@ class Case:
         except CounterError as error:
             self.fatal = str(error)
             return counters.counter()
+
+    def _calibrations(self) -> tuple[Calibration, ...]:
+        try:
+            return calibrations.load_all(map(Path, self.settings.calibrations))
+        except CalibrationError as error:
+            self.fatal = self.fatal or str(error)
+            return ()
 
     def _document(self, counter: Counter) -> Document:
         try:
@@ -213,10 +226,10 @@ class Case:
         return self._judged(session, passed=passed)
 
     def _judged(self, session: Session, *, passed: bool) -> Outcome:
-        told = session.told()
-        problems = session.problems()
+        told = session.retimed()
+        problems = (*session.problems(), *self._too_far(told.run))
         prompts = {reading.call.record.id: reading.prompt for reading in told.readings}
-        figures = analyses.figures(told.run, prompts, session.plan.counter)
+        figures = with_projection(analyses.figures(told.run, prompts, session.plan.counter), told)
         judgements = tuple(judge(phrase, told.run, figures) for phrase in self.phrases)
         broken = failure.message(judgements, told.run, strict=self.settings.strict_growth)
         message = "\n\n".join(problems) or broken
@@ -229,6 +242,19 @@ class Case:
             run=told.run,
             judgements=judgements,
         )
+
+    def _too_far(self, run: Run) -> tuple[str, ...]:
+        """Say of the request that is furthest from the recorded one that its recorded answer proves nothing."""
+        bound = self.settings.max_drift
+        furthest = max(run.all_turns, key=lambda turn: turn.call.drifted, default=None)
+        if bound is None or furthest is None or furthest.call.drifted <= bound:
+            return ()
+        msg = (
+            f"turn {furthest.number} drifted {units.share(furthest.call.drifted)}, allowed {units.share(bound)}\n"
+            f"The recorded answer was given to a request of another size ({INI['max_drift']} is the bound).\n"
+            f"Record it again: {self.record_command}"
+        )
+        return (msg,)
 
     def _keep(self, session: Session, *, trustworthy: bool, passed: bool) -> str:
         """Write the cassette, or the rejected one beside it; says what a reader of a failure must know of it."""

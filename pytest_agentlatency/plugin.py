@@ -52,6 +52,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addini(settings_.INI["allow_hosts"], "hosts that a replay may connect to", type="args")
     parser.addini(settings_.INI["strict_growth"], "an inconclusive budget fails", type="bool", default=False)
     parser.addini(
+        settings_.INI["calibrations"], "folders of calibration files (default: latency-calibrations)", type="paths"
+    )
+    parser.addini(settings_.INI["max_drift"], "how far a request may drift before only a recording will do: 30%")
+    parser.addini(
         settings_.INI["replay_tools"],
         "in a replay, tools are given their recorded results in place of running",
         type="bool",
@@ -70,12 +74,17 @@ def pytest_configure(config: pytest.Config) -> None:
     try:
         config.stash[_SETTINGS] = settings_.from_sources(
             {name: getattr(config.option, f"agentlatency_{name}", None) for name in settings_.OPTIONS},
-            {name: config.getini(ini) for name, ini in settings_.INI.items()},
+            {name: config.getini(ini) for name, ini in settings_.INI.items()} | {"calibrations": _folders(config)},
         )
     except SettingsError as error:
         raise pytest.UsageError(str(error)) from None
     if not hasattr(config, "workerinput"):
         config.pluginmanager.register(_Summary(), "agentlatency-summary")
+
+
+def _folders(config: pytest.Config) -> list[Path]:
+    named: list[Path] = config.getini(settings_.INI["calibrations"])
+    return named or [config.rootpath / settings_.CALIBRATIONS]
 
 
 @pytest.hookimpl(trylast=True)  # after what was deselected is gone: it neither runs nor writes

@@ -4,6 +4,7 @@ Owns names, defaults and precedence: command line, then marker, then ini, then d
 come in as plain mappings.
 """
 
+import math
 import os
 import re
 from collections.abc import Mapping
@@ -45,11 +46,17 @@ class Settings:
     """In a replay, tools are given their recorded results in place of running."""
     strict_growth: bool = False
     """An inconclusive budget fails."""
+    calibrations: tuple[str, ...] = ()
+    """Folders of calibration files."""
+    max_drift: float | None = None
+    """How far a request may be from the recorded one, as a fraction of its context; None: no bound."""
     allow_live: bool = False
     """Recording is allowed under CI."""
     ci: bool = False
 
 
+CALIBRATIONS = "latency-calibrations"
+"""Default folder of calibration files, beside the ini file."""
 OPTIONS = {"mode": "--latency-mode", "drift": "--latency-drift", "allow_live": "--latency-allow-live"}
 INI = {
     "mode": "latency_mode",
@@ -58,6 +65,8 @@ INI = {
     "volatile": "latency_volatile",
     "allow_hosts": "latency_allow_hosts",
     "strict_growth": "latency_strict_growth",
+    "calibrations": "latency_calibrations",
+    "max_drift": "latency_max_drift",
     "replay_tools": "latency_replay_tools",
 }
 """Field of Settings -> ini name."""
@@ -91,6 +100,8 @@ def from_sources(
         volatile=_patterns(ini.get("volatile")),
         allow_hosts=_words(ini.get("allow_hosts")),
         strict_growth=bool(ini.get("strict_growth")),
+        calibrations=_words(ini.get("calibrations")),
+        max_drift=_fraction(ini.get("max_drift"), f"ini value {INI['max_drift']}"),
         replay_tools=bool(ini.get("replay_tools")),
         allow_live=bool(options.get("allow_live")),
         ci=env.get("CI", "").lower() not in {"", "0", "false", "no"},
@@ -174,6 +185,21 @@ def _counter(value: object) -> str:
         msg = f"ini value {INI['counter']} is {name!r}: allowed are {', '.join(map(repr, counters.names()))}"
         raise SettingsError(msg)
     return name
+
+
+def _fraction(value: object, source: str) -> float | None:
+    """A number of 0 or more, written `0.3` or `30%`; None when nothing is written."""
+    text = str(value or "").strip()
+    if not text:
+        return None
+    try:
+        found = float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
+    except ValueError:
+        found = -1.0
+    if not 0 <= found < math.inf:
+        msg = f"{source} is {value!r}: allowed is a fraction of the context, such as 0.3 or 30%"
+        raise SettingsError(msg)
+    return found
 
 
 def _words(value: object) -> tuple[str, ...]:

@@ -10,8 +10,9 @@ from dataclasses import dataclass, field, replace
 
 from pytest_agentlatency.analysis import assembly
 from pytest_agentlatency.analysis.assembly import Reading
+from pytest_agentlatency.analysis.calibration import Calibration
 from pytest_agentlatency.analysis.drift import Replayed
-from pytest_agentlatency.analysis.fits import Fit, key_of, prefill_of
+from pytest_agentlatency.analysis.fits import Fit, fits, key_of, prefill_of
 from pytest_agentlatency.analysis.prefill import Projection
 from pytest_agentlatency.analysis.schedule import Stretch, rescheduled
 from pytest_agentlatency.model import units
@@ -84,10 +85,18 @@ def retime(told: Replayed, model_of: ModelOf) -> Retimed:
         for old in told.recorded
         if old.call.record.id in changed and (caution := model_of(old).caution)
     }
-    fits = {key_of(old): model_of(old) for old in told.recorded if old.call.record.id in changed}
-    notes = (*_projection_notes(len(changed), fits.values()), *_stale_notes(stale))
+    used = {key_of(old): model_of(old) for old in told.recorded if old.call.record.id in changed}
+    notes = (*_projection_notes(len(changed), used.values()), *_stale_notes(stale))
     retimed = lay_out(told, {call: Takes(each) for call, each in changed.items()}, notes)
     return replace(retimed, stale=stale, cautions=cautions)
+
+
+def by_fits(told: Replayed, calibrations: Sequence[Calibration] = ()) -> Retimed:
+    """Project a replayed run with the latency models of its own recorded calls, or calibrated ones."""
+    if all(old.call.usage == new.call.usage for old, new in zip(told.recorded, told.readings, strict=True)):
+        return Retimed(told.run, told.run, told.run, told.readings)
+    known = fits((*told.recorded, *told.unmade), calibrations)
+    return retime(told, lambda reading: known[key_of(reading)])
 
 
 def _projected(old: Reading, new: Reading, fit: Fit) -> Projection | str | None:
@@ -177,8 +186,8 @@ def _shape(turn: Turn) -> tuple[object, ...]:
 # --- notes
 
 
-def _projection_notes(count: int, fits: Iterable[Fit]) -> Iterator[str]:
-    for fit in fits:
+def _projection_notes(count: int, used: Iterable[Fit]) -> Iterator[str]:
+    for fit in used:
         if fit.model is not None:
             low, high = fit.model.token_interval
             cost = f"{units.duration(1000 * fit.model.token_ns)} per 1,000 tokens"

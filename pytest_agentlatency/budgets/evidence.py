@@ -13,7 +13,8 @@ from pytest_agentlatency.budgets.steps import follows_context, next_step
 from pytest_agentlatency.budgets.subjects import SERIES, registry
 from pytest_agentlatency.budgets.verdict import Judgement, Overrun, Ruling, headline
 from pytest_agentlatency.model import units
-from pytest_agentlatency.model.run import Run, Turn
+from pytest_agentlatency.model.provenance import Provenance
+from pytest_agentlatency.model.run import Drift, Run, Turn
 
 _LINES = 5  # turns listed one by one
 _NAME = 20  # characters of a tool's name in a headline
@@ -45,7 +46,7 @@ def bound_overrun(judgement: Judgement, bound: Bound, run: Run, figures: Figures
     place = f" at turn {point.turn}" if point.turn else ""
     first = headline(f"{value} ", _label(bound), place, f", budget {_SIDE[bound.comparison]}{limit}")
     context = _context(run) if follows_context(bound.subject) else ()
-    evidence = (*_outside(judgement, bound), *_reasons(judgement), *context, *_drifts(run, judgement))
+    evidence = (*_outside(judgement, bound), *_reasons(judgement), *context, *_drifts(run, point.turn))
     return Overrun(first, evidence, next_step(bound.subject, run, figures))
 
 
@@ -101,21 +102,48 @@ def _context(run: Run) -> Iterator[str]:
         yield "context by turn: " + "  ".join(sizes)
 
 
-def _drifts(run: Run, judgement: Judgement) -> Iterator[str]:
-    """What the deciding turn, or else the run's first that did, changed against the recording."""
-    at = judgement.point.turn if judgement.point else None
-    drifted = [turn for turn in run.turns if turn.call.drift]
-    chosen = next((turn for turn in drifted if turn.number == at), next(iter(drifted), None))
+def _drifts(run: Run, at: int | None) -> Iterator[str]:
+    """What the deciding turn, or else the one that it costs most, changed against the recording."""
+    drifted = [(turn, turn.call.drift) for turn in run.turns if turn.call.drift]
+    chosen = next((each for each in drifted if each[0].number == at), max(drifted, key=_weight, default=None))
     if chosen is not None:
-        yield _drift(chosen)
+        yield from _drift(*chosen)
 
 
-def _drift(turn: Turn) -> str:
-    drift = turn.call.drift
-    delta = None if drift is None else drift.delta
+def _weight(changed: tuple[Turn, Drift]) -> tuple[int, int]:
+    """What a turn's change costs: time where it is projected, tokens otherwise; the earlier turn of two equal ones."""
+    turn, drift = changed
+    time = turn.call.retimed
+    return (abs(time.projected - time.recorded) if time else abs(drift.delta or 0)), -turn.number
+
+
+def _drift(turn: Turn, drift: Drift) -> Iterator[str]:
+    """The change in time where there is one, in tokens otherwise, with the piece that did most of it."""
+    time, delta = turn.call.retimed, drift.delta
     size = "" if delta is None else f" {units.signed(units.tokens(delta))} tokens"
-    place = f", first at {drift.difference.path}" if drift and drift.difference else ""
-    return f"turn {turn.number} differs from the recording:{size}{place}"
+    if time is None:
+        place = f", first at {drift.difference.path}" if drift.difference else ""
+        yield f"turn {turn.number} differs from the recording:{size}{place}{_contributor(drift, ': ')}"
+    else:
+        change = time.projected - time.recorded
+        now = units.duration(time.projected, Provenance.PROJECTED)
+        share = f", {units.signed(units.share(change / time.recorded))}" if time.recorded else ""
+        more = f"{units.signed(units.duration(change))}{share}"
+        yield f"turn {turn.number} prefill {now} ({more}):{_contributor(drift, ' ') or size}"
+    if drift.cache_miss and drift.recorded_read:
+        read = units.tokens(turn.call.usage.cache_read, turn.call.usage.provenance)
+        before = units.tokens(drift.recorded_read)
+        yield f"turn {turn.number} reads {read} tokens from the cache, recorded {before}: {drift.cache_miss}"
+
+
+def _contributor(drift: Drift, before: str) -> str:
+    """The piece that changed most, where it stands, since when; how many others there are."""
+    if not drift.changes:
+        return ""
+    first, others = drift.changes[0], len(drift.changes) - 1
+    size = units.signed(units.tokens(first.tokens))
+    more = f", and {others} more piece{'s' if others > 1 else ''}" if others else ""
+    return f"{before}{first.what} {size} tokens at {first.path}, since turn {first.since}{more}"
 
 
 def growth_overrun(bound: GrowthBound, growth: Growth, ruling: Ruling, run: Run, figures: Figures) -> Overrun:
@@ -125,7 +153,7 @@ def growth_overrun(bound: GrowthBound, growth: Growth, ruling: Ruling, run: Run,
         return Overrun(headline("inconclusive: ", f"{bound.series} growth", limit), (growth.reason,))
     power = "" if growth.exponent is None else f"t^{growth.exponent:.2f} "
     first = headline(power, f"{growth.within} ", f"{bound.series} growth", limit)
-    evidence = (growth.reason, *_context(run))
+    evidence = (growth.reason, *_context(run), *_drifts(run, None))
     return Overrun(first, evidence, next_step(SERIES[bound.series], run, figures))
 
 

@@ -12,9 +12,6 @@ from uuid import uuid4
 
 from pytest_agentlatency.analysis.calibration import Calibration, from_dict, to_dict
 
-FOLDER = "latency-calibrations"
-"""Default name of the folder, beside the ini file."""
-
 
 class CalibrationError(Exception):
     """A calibration file that can't be read: which, why, and what to do."""
@@ -46,11 +43,7 @@ def save(folder: Path, calibration: Calibration) -> Path:
 def load(path: Path) -> Calibration:
     """The calibration of a file. CalibrationError when it isn't one."""
     try:
-        values = json.loads(path.read_text(encoding="utf-8"))
-        if not isinstance(values, dict):
-            msg = f"it holds {type(values).__name__}, not an object"
-            raise TypeError(msg)
-        return from_dict(values)
+        return from_dict(dict(json.loads(path.read_text(encoding="utf-8"))))
     except (OSError, ValueError, TypeError) as error:
         msg = f"calibration {path} can't be used: {error}"
         raise CalibrationError(msg) from None

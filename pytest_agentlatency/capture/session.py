@@ -12,9 +12,11 @@ from datetime import UTC, datetime
 from importlib import metadata
 from typing import Self
 
-from pytest_agentlatency.analysis import assembly, drift
+from pytest_agentlatency.analysis import assembly, drift, retiming
+from pytest_agentlatency.analysis.calibration import Calibration
 from pytest_agentlatency.analysis.counters import Counter
 from pytest_agentlatency.analysis.drift import LiveCall, Replayed
+from pytest_agentlatency.analysis.retiming import Retimed
 from pytest_agentlatency.capture import active, guard, transport
 from pytest_agentlatency.capture.recorder import Entry, Recorder
 from pytest_agentlatency.capture.sdk import Hooks
@@ -59,6 +61,8 @@ class Plan:
     redaction: Redaction = Redaction()
     """What of an exchange isn't stored."""
     allow_hosts: tuple[str, ...] = ()
+    calibrations: tuple[Calibration, ...] = ()
+    """Latency models from sweeps, for recordings whose own calls don't tell what a token costs."""
     stopping: Callable[[str], RunFailedError] = RunFailedError
     """Makes the exception that stops a run; a test framework may want one of its own kind."""
 
@@ -133,6 +137,10 @@ class Session:
         recording = self.recording()
         readings = assembly.read(recording)
         return Replayed(assembly.from_readings(readings, recording), readings, readings, recording)
+
+    def retimed(self) -> Retimed:
+        """The run so far, the times of changed requests projected."""
+        return retiming.by_fits(self.told(), self.plan.calibrations)
 
     def _live_calls(self) -> tuple[LiveCall, ...]:
         calls: dict[int, Played] = {}

@@ -140,6 +140,12 @@ class Call:
     """The provider's error type when the call ended in one."""
 
     @property
+    def drifted(self) -> float:
+        """Size of the drift as a fraction of the recorded context; 0 without one."""
+        delta = self.drift.delta if self.drift else None
+        return abs(delta) / max(1, self.drift.recorded_context or 0) if self.drift and delta else 0.0
+
+    @property
     def retries(self) -> int:
         """Attempts beyond the first."""
         return max(0, len(self.attempts) - 1)
