@@ -4,6 +4,7 @@ Imports nothing but pytest and the settings: a session without a marked test pay
 """
 
 import functools
+import inspect
 from collections.abc import Generator, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -104,14 +105,26 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             raise pytest.UsageError(msg) from None
         # First of all fixtures: no call in another one, of whatever scope, goes past the run unseen.
         names: list[str] = item.fixturenames  # type: ignore[attr-defined]  # every item that takes fixtures has it
-        if "vcr" in names and item.get_closest_marker("vcr") is not None:
-            names.remove("vcr")  # pytest-recording's: one run has one recording
+        _take_off_vcr(item, names)
         if "agent_run" in names:
             names.remove("agent_run")
         names.insert(0, "agent_run")
     shared = cases.shared_paths([item.stash[_CASE] for item in marked])
     if shared:
         raise pytest.UsageError(shared)
+
+
+def _take_off_vcr(item: pytest.Item, names: list[str]) -> None:
+    """One run has one recording: pytest-recording's fixture is not for a test that is ours."""
+    if "vcr" not in names or item.get_closest_marker("vcr") is None:
+        return
+    if "vcr" in inspect.signature(item.function).parameters:  # type: ignore[attr-defined]
+        msg = (
+            f"{item.nodeid} is marked agent_latency, which records all of its HTTP, and asks for the fixture vcr, whose "
+            "cassette there then isn't. Take the argument away, or the marker."
+        )
+        raise pytest.UsageError(msg)
+    names.remove("vcr")
 
 
 def _is_marked(item: pytest.Item) -> bool:
