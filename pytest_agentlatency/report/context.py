@@ -68,9 +68,9 @@ def costs(ledger: Ledger, width: int = 80) -> list[str]:
     if not ledger.turns:
         return []
     total, more = units.tokens(ledger.reread), units.tokens(ledger.one_more_turn)
-    lines = [f"re-read cost: {total} tokens were sent again after the turn that brought them", *_dearest(ledger, width)]
-    lines.append(f"one more turn sends {more} tokens again before anything new")
-    return [*lines, *folded(_savings(ledger), width)]
+    first = f"re-read cost: {total} tokens were sent again after the turn that brought them"
+    last = f"one more turn sends {more} tokens again before anything new"
+    return [*folded([first], width), *_dearest(ledger, width), *folded([last, *_savings(ledger)], width)]
 
 
 def _dearest(ledger: Ledger, width: int) -> Iterator[str]:
@@ -82,7 +82,7 @@ def _dearest(ledger: Ledger, width: int) -> Iterator[str]:
             Column("tokens", tuple(units.tokens(piece.tokens) for piece in shown)),
             Column("again", tuple(f"x{piece.turns - 1}" for piece in shown)),
             Column(
-                "what", tuple(f"{described(piece)}, {piece.path}, turn {piece.since}" for piece in shown), left=True
+                "what", tuple(f"{described(piece)}, turn {piece.since}, {piece.path}" for piece in shown), left=True
             ),
         ]
         yield from (f"  {line}" for line in grid(keys, columns, width - 2))
@@ -114,7 +114,7 @@ def breaks(prefixes: Sequence[TurnPrefix], width: int = 80) -> list[str]:
     """Where each request stops to repeat the one before it, and why."""
     broken = [turn.broken for turn in prefixes if turn.broken]
     if not broken:
-        return ["prefix: stable, every request begins with the whole one before it"]
+        return list(folded(["prefix: stable, every request begins with the whole one before it"], width))
     lost = sum(each.lost for each in broken)
     lines = [f"prefix: {len(broken)} of {len(prefixes) - 1} turns break it; {lost:,} tokens must be read again"]
     for each in broken[:_TOP]:
@@ -134,7 +134,7 @@ def growth(laws: Mapping[str, Growth], contexts: Sequence[float | None], width: 
     context = laws.get("context")
     if context is not None and context.exponent is not None:
         drawn = plot.fit(contexts, context.exponent, width)
-        lines += ["", f"context over the turns; {plot.LEGEND}", *drawn] if drawn else []
+        lines += ["", *folded([f"context over the turns; {plot.LEGEND}"], width), *drawn] if drawn else []
     return lines
 
 
