@@ -5,8 +5,10 @@ Owns what is counted and how it is said. An entry is plain numbers and words, so
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, field, fields
 
+from pytest_agentlatency.budgets.phrase import Bound, StablePrefix
+from pytest_agentlatency.budgets.subjects import SERIES, registry
 from pytest_agentlatency.budgets.verdict import Judgement, Ruling
 from pytest_agentlatency.model import units
 from pytest_agentlatency.model.provenance import Provenance
@@ -36,6 +38,8 @@ class Entry:
     """Verdict on a live request -> calls."""
     headline: str = ""
     """Of the first budget that isn't kept."""
+    basis: Mapping[str, int] = field(default_factory=dict[str, int])
+    """What budgets were judged on -> budgets; empty where no request changed."""
 
     @property
     def short(self) -> bool:
@@ -67,7 +71,25 @@ def entry(test: str, mode: str, run: Run, judgements: Sequence[Judgement]) -> En
         rulings=dict(Counter(str(each.ruling) for each in judgements)),
         verdicts=dict(Counter(str(call.verdict) for call in run.calls if call.verdict)),
         headline=next(told, ""),
+        basis=dict(Counter(map(_basis, judgements))) if any(call.drift for call in run.calls) else {},
     )
+
+
+_BASES = ("counts of the changed requests", "projected times", "recorded times", "recorded times of changed requests")
+
+
+def _basis(judgement: Judgement) -> str:
+    """What a budget of a drifted run was judged on, as one of `_BASES`."""
+    phrase = judgement.phrase
+    if isinstance(phrase, StablePrefix):
+        return _BASES[0]
+    subject = registry()[phrase.subject if isinstance(phrase, Bound) else SERIES[phrase.series]]
+    figures = [point.figure for point in ((judgement.point,) if judgement.point else judgement.points)]
+    if not subject.clock:
+        return _BASES[0]
+    if any(figure.provenance is Provenance.PROJECTED for figure in figures):
+        return _BASES[1]
+    return _BASES[3] if any(figure.caution for figure in figures) else _BASES[2]
 
 
 def lines(entries: Sequence[Entry], verbosity: int = 0) -> list[str]:
@@ -86,6 +108,9 @@ def _block(entries: Sequence[Entry]) -> Iterator[str]:
     verdicts = _summed(each.verdicts for each in entries)
     if verdicts:
         yield f"calls: {_listed(verdicts, map(str, Verdict))}"
+    bases = _summed(each.basis for each in entries)
+    if bases:
+        yield f"judged after a change on: {_listed(bases, _BASES)}"
     short = [each for each in entries if each.short]
     if short:
         yield f"{_count(len(short), 'run')} shorter than recorded: {', '.join(_short(each) for each in short)}"
