@@ -78,6 +78,10 @@ class Suite:
         """Add ini values."""
         self._pytester.makeini(INI + "\n".join(lines))
 
+    def setenv(self, name: str, value: str) -> None:
+        """Set an environment variable for the runs."""
+        self._monkeypatch.setenv(name, value)
+
     def write(self, source: str = AGENT, name: str = "test_agent") -> None:
         """Write a test module, in place of the one of that name."""
         (self.path / f"{name}.py").write_text(HEAD + source, encoding="utf-8")
