@@ -4,17 +4,20 @@ A process-wide variable, not a context variable: worker threads don't inherit co
 still a tool of the run. There is at most one run at a time in a process.
 """
 
-from pytest_agentlatency.capture.recorder import Recorder
+from typing import TYPE_CHECKING
 
-_current: list[Recorder] = []
+if TYPE_CHECKING:
+    from pytest_agentlatency.capture.recorder import Recorder
+
+_current: list["Recorder"] = []
 
 
-def current() -> Recorder | None:
+def current() -> "Recorder | None":
     """The recorder of the run being observed, if there is one."""
     return _current[-1] if _current else None
 
 
-def begin(recorder: Recorder) -> None:
+def begin(recorder: "Recorder") -> None:
     """Make a recorder the current one. RuntimeError when another run is being observed."""
     if _current:
         msg = "a run is being observed already: one process observes one run at a time; end the first before the next"
@@ -22,7 +25,7 @@ def begin(recorder: Recorder) -> None:
     _current.append(recorder)
 
 
-def end(recorder: Recorder) -> None:
+def end(recorder: "Recorder") -> None:
     """Stop observing; harmless when it was not the current one."""
     if _current and _current[-1] is recorder:
         _current.clear()

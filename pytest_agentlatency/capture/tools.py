@@ -4,11 +4,13 @@ import functools
 import inspect
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from typing import ParamSpec, TypeVar, overload
+from typing import TYPE_CHECKING, ParamSpec, TypeVar, overload
 
 from pytest_agentlatency.capture import active
-from pytest_agentlatency.capture.recorder import OpenTool, Recorder
-from pytest_agentlatency.capture.toolreplay import Given
+
+if TYPE_CHECKING:  # every agent with a marked tool, and every start of pytest, pays for what is imported here
+    from pytest_agentlatency.capture.recorder import OpenTool, Recorder
+    from pytest_agentlatency.capture.toolreplay import Given
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -32,10 +34,10 @@ def tool(
     return _timed(function, name or function.__name__)
 
 
-class ToolBlock(AbstractContextManager[OpenTool]):
+class ToolBlock(AbstractContextManager["OpenTool"]):
     """`with agent_run.tool(name):` times a block, `@agent_run.tool(name)` a function; only this can be replayed."""
 
-    def __init__(self, recorder: Recorder, name: str) -> None:
+    def __init__(self, recorder: "Recorder", name: str) -> None:
         self._recorder, self._name = recorder, name
         self._open: list[AbstractContextManager[OpenTool]] = []
 
@@ -43,7 +45,7 @@ class ToolBlock(AbstractContextManager[OpenTool]):
         """Mark a function as this tool, as `tool` does."""
         return _timed(function, self._name)
 
-    def __enter__(self) -> OpenTool:
+    def __enter__(self) -> "OpenTool":
         if self._recorder.results is not None:
             self._recorder.results.block(self._name)
         self._open.append(self._recorder.tool(self._name))
@@ -80,6 +82,10 @@ def _timed(function: Callable[P, R], name: str) -> Callable[P, R]:
 
 
 def _given(
-    recorder: Recorder, name: str, function: Callable[..., object], args: tuple[object, ...], kwargs: dict[str, object]
-) -> Given | None:
+    recorder: "Recorder",
+    name: str,
+    function: Callable[..., object],
+    args: tuple[object, ...],
+    kwargs: dict[str, object],
+) -> "Given | None":
     return None if recorder.results is None else recorder.results.for_function(name, function, args, kwargs)
