@@ -1,26 +1,37 @@
 """What the fixture `agent_run` gives to a test: the run so far in plain numbers, and stamps that only it knows.
 
 Numbers are rounded where they are read, so that `assert agent_run.turn(6).share("prefill") <= 0.48` can be kept as a
-ratchet: shares to 3 digits, seconds to microseconds. None means not measured.
+ratchet: shares to 3 digits, seconds to microseconds, tokens whole. None means not measured. They are the figures that
+budgets judge, read through the same registry.
 """
 
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 
-from pytest_agentlatency.analysis.growth import Growth, classify
+from pytest_agentlatency.analysis.growth import Growth
 from pytest_agentlatency.analysis.retiming import Retimed
+from pytest_agentlatency.budgets import analyses, series
+from pytest_agentlatency.budgets.figure import Figures
+from pytest_agentlatency.budgets.subjects import SERIES, Question, registry
 from pytest_agentlatency.capture.session import Session
 from pytest_agentlatency.capture.tools import ToolBlock
 from pytest_agentlatency.model.clock import Ns
 from pytest_agentlatency.model.run import Run, Turn
 
+_MAIN_LANE = frozenset({"largest step", "tool result tokens", "re-read cost"})
+"""Subjects that are worked out for the main lane only."""
+
 
 class AgentTurn:
     """One turn of the run, as plain rounded numbers."""
 
-    def __init__(self, turn: Turn) -> None:
+    def __init__(self, run: "AgentRun", turn: Turn) -> None:
+        self._run = run
         self.details = turn
         """The turn as a value, with stamps, attempts and blocks."""
+
+    def _tokens(self, subject: str, tool: str = "") -> int | None:
+        return _whole(self._run.figure(subject, self.details, tool))
 
     @property
     def number(self) -> int:
@@ -52,8 +63,8 @@ class AgentTurn:
 
     @property
     def context_tokens(self) -> int | None:
-        """All input tokens of the request as it is now, cached or not."""
-        return self.details.call.usage.context
+        """All input tokens of the request as it is now, cached or not; None where usage sums several hidden passes."""
+        return self._tokens("context tokens")
 
     @property
     def output_tokens(self) -> int | None:
@@ -63,8 +74,26 @@ class AgentTurn:
     @property
     def cached_share(self) -> float | None:
         """Fraction (0-1) of the context that was read from the prompt cache."""
-        usage = self.details.call.usage
-        return _rounded(usage.cache_read / usage.context, 3) if usage.context else None
+        return _rounded(self._run.figure("cached share", self.details), 3)
+
+    @property
+    def prefill_work(self) -> int | None:
+        """Input tokens that had to be prefilled: all that were not read from a cache."""
+        return self._tokens("prefill work")
+
+    @property
+    def step(self) -> int | None:
+        """Tokens by which the context is larger than at the turn before; None at turn 1 and off the main lane."""
+        return self._tokens("largest step")
+
+    def tool_result_tokens(self, tool: str = "") -> int | None:
+        """Tokens of the results that this turn brought, of one tool or of all. None off the main lane."""
+        return self._tokens("tool result tokens", tool)
+
+    @property
+    def reread_tokens(self) -> int | None:
+        """Tokens of this turn's context that earlier turns brought. None off the main lane."""
+        return self._tokens("re-read cost")
 
     @property
     def retries(self) -> int:
@@ -82,27 +111,44 @@ class AgentRun:
 
     def __init__(self, session: Session) -> None:
         self._session = session
-        self._told: tuple[tuple[int, ...], Retimed] | None = None
+        self._told: tuple[tuple[int, ...], Retimed, Figures] | None = None
 
     @property
     def details(self) -> Run:
         """The run as a value, with lanes, segments and provenance."""
-        return self._latest().run
+        return self._latest()[0].run
 
-    def _latest(self) -> Retimed:
+    def _latest(self) -> tuple[Retimed, Figures]:
         seen = self._session.recorder.events
         if self._told is None or self._told[0] != seen:
-            self._told = (seen, self._session.retimed())
-        return self._told[1]
+            told = self._session.retimed()
+            prompts = {reading.call.record.id: reading.prompt for reading in told.readings}
+            self._told = (seen, told, analyses.figures(told.run, prompts, self._session.plan.counter))
+        return self._told[1:]
+
+    def figure(self, subject: str, turn: Turn | None = None, tool: str = "", *, each: bool = False) -> float | None:
+        """What a budget over this subject would judge, in its base unit (ns, fraction, tokens, bytes, things).
+
+        Of one turn, or of the run; of one tool; of the largest single item. None: not measured, or a figure of the main
+        lane that is asked of another one. KeyError for a subject that isn't one, ValueError where it has no such value.
+        """
+        told, figures = self._latest()
+        measured = registry()[subject]
+        if (turn is None and not measured.in_total) or (turn is not None and not measured.at_turn):
+            msg = f"{subject!r} has no value {'over the run' if turn is None else 'at a turn'}"
+            raise ValueError(msg)
+        if turn is not None and measured.name in _MAIN_LANE and turn not in told.run.turns:
+            return None
+        return measured.measure(Question(told.run, turn, tool, each, figures)).value
 
     def turn(self, number: int, lane: int = 1) -> AgentTurn:
         """A turn by its number, from 1. IndexError, saying how many there are, when the run has no such turn."""
-        return AgentTurn(self.details.turn(number, lane))
+        return AgentTurn(self, self.details.turn(number, lane))
 
     @property
     def turns(self) -> tuple[AgentTurn, ...]:
         """Turns of the main lane."""
-        return tuple(map(AgentTurn, self.details.turns))
+        return tuple(AgentTurn(self, turn) for turn in self.details.turns)
 
     def share(self, phase: str) -> float | None:
         """Fraction (0-1) of the run spent in a phase."""
@@ -127,14 +173,42 @@ class AgentRun:
         """Attempts beyond the first, over all calls."""
         return sum(call.retries for call in self.details.calls)
 
+    @property
+    def cached_share(self) -> float | None:
+        """Fraction (0-1) of all input tokens, over every lane, that was read from the prompt cache."""
+        return _rounded(self.figure("cached share"), 3)
+
+    @property
+    def largest_step(self) -> int | None:
+        """Most tokens by which the context of the main lane rose from one turn to the next."""
+        return _whole(self.figure("largest step"))
+
+    def tool_result_tokens(self, tool: str = "", *, each: bool = False) -> int | None:
+        """Tokens of the results that came into the main lane, of one tool or of all; `each`: of the largest one."""
+        return _whole(self.figure("tool result tokens", tool=tool, each=each))
+
+    @property
+    def reread_tokens(self) -> int | None:
+        """Tokens that the main lane sent again after the turn that brought them."""
+        return _whole(self.figure("re-read cost"))
+
+    @property
+    def unused_tools(self) -> tuple[str, ...] | None:
+        """Names of the tools that were offered on the main lane and never called, the dearest first."""
+        told, figures = self._latest()
+        return None if figures.unused_tools is None else tuple(figures.unused_tools(told.run))
+
     def growth(self, of: str = "context") -> Growth:
-        """The law by which `context` or `output` tokens grow over the turns of the main lane. ValueError on another."""
-        series = {"context": "context", "output": "output"}
-        if of not in series:
-            msg = f"growth of {of!r} is not known: allowed are {', '.join(map(repr, series))}"
+        """The law by which a series grows over the turns of the main lane.
+
+        `of`: `context`, `cumulative prefill`, `output` or `tool result` (tokens), or `turn time` (milliseconds). A turn
+        without a value, or whose usage sums several hidden passes, keeps its number. ValueError on another series.
+        """
+        if of not in SERIES:
+            msg = f"growth of {of!r} is not known: allowed are {', '.join(map(repr, SERIES))}"
             raise ValueError(msg)
-        values = [getattr(turn.call.usage, series[of]) for turn in self.details.turns]
-        return classify([float(value) for value in values if value is not None])
+        told, figures = self._latest()
+        return series.growth(of, told.run, figures)
 
     def tool(self, name: str) -> ToolBlock:
         """Time a block, or as a decorator a function, as an execution of a tool, in a loop written by hand.
@@ -155,6 +229,10 @@ class AgentRun:
             yield
         finally:
             self._session.recorder.bounds = (start, self._session.recorder.now())
+
+
+def _whole(value: float | None) -> int | None:
+    return None if value is None else round(value)
 
 
 def _rounded(value: float | None, digits: int) -> float | None:

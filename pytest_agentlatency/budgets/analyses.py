@@ -15,7 +15,7 @@ from pytest_agentlatency.analysis.prefix import Sent, Stability, TurnPrefix, pre
 from pytest_agentlatency.analysis.tokens import Source
 from pytest_agentlatency.budgets.figure import Figure, Figures, ToolResult, Unit
 from pytest_agentlatency.model.provenance import Provenance
-from pytest_agentlatency.model.run import Run, Turn, Verdict
+from pytest_agentlatency.model.run import Run, Turn
 from pytest_agentlatency.wire.message import Prompt
 
 
@@ -113,6 +113,5 @@ def _tokens(count: int) -> Figure:
 
 
 def _body(turn: Turn) -> bytes:
-    """The request as sent; nothing for a drifted call, whose attempts are the recording's."""
-    same = turn.call.verdict in {None, Verdict.IDENTICAL}
-    return turn.call.attempts[-1].request.body if same and turn.call.attempts else b""
+    """The request as it is sent now; nothing of a call without an attempt."""
+    return turn.call.attempts[-1].request.body if turn.call.attempts else b""
