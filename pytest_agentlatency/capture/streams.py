@@ -136,6 +136,7 @@ class _AsyncPlay:
         for index, data in enumerate(self._playback.chunks):
             await self._playback.wait_async(index)
             yield data
+        await self._playback.until_cancelled()
         _end(self._playback, self._family)
 
     async def aclose(self) -> None:

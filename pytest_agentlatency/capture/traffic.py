@@ -16,6 +16,8 @@ from pytest_agentlatency.model.recording import Attempt, Outcome, Request
 from pytest_agentlatency.model.run import Verdict
 from pytest_agentlatency.wire import registry
 
+_PATIENCE_NS = 3_600_000_000_000  # virtual time passes at once, and the work between calls, real then, is left out
+
 
 class RunFailedError(BaseException):
     """The run can't go on, or can't be trusted: the test fails with this message.
@@ -119,6 +121,11 @@ class Playback:
     async def wait_async(self, index: int | None) -> None:
         """As `wait`, giving other tasks the time in between."""
         await self.pace.until_async(self._due(index))
+
+    async def until_cancelled(self) -> None:
+        """Where the recorded agent gave up waiting, let its deadline come again: no time is too long in a replay."""
+        if self.recorded.outcome is Outcome.CANCELLED:
+            await self.pace.until_async(self._due(len(self.chunks)) + _PATIENCE_NS)
 
     def _due(self, index: int | None) -> int:
         stamps = self.recorded.stamps

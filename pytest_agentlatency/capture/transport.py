@@ -19,7 +19,7 @@ from pytest_agentlatency.capture.traffic import Observer, Playback, Traffic
 from pytest_agentlatency.capture.warmup import OWN_TRANSPORT
 from pytest_agentlatency.cassette.headers import clean_url, keep_request, keep_response
 from pytest_agentlatency.cassette.vcr import bypassed
-from pytest_agentlatency.model.recording import Headers, Request
+from pytest_agentlatency.model.recording import Headers, Outcome, Request
 from pytest_agentlatency.wire import registry
 
 FAMILIES = ("httpx", "httpx2")
@@ -106,6 +106,12 @@ class _Seam:
     def played(self, playback: Playback, play: type) -> Any:
         """A recorded attempt as a response of the family; raises what the recorded one raised before any header."""
         recorded = playback.recorded.response
+        if recorded is None and playback.recorded.outcome is Outcome.CANCELLED:
+            msg = (
+                "the agent waits for an answer where the recorded run gave up waiting: the cassette holds none. "
+                "Record it again with --latency-mode=record."
+            )
+            raise playback.traffic.fail(msg)
         if recorded is None:
             failure = playback.recorded.failure
             raise (
@@ -175,6 +181,8 @@ def _async(seam: _Seam) -> Send:
         if not isinstance(seam.traffic, Observer):
             playback = seam.traffic.play(model)
             await playback.wait_async(None)
+            if playback.recorded.response is None:
+                await playback.until_cancelled()
             return seam.played(playback, bodies.async_play)
         attempt = seam.observed(request, model, seam.traffic, _async_trace)
         try:
