@@ -89,7 +89,10 @@ class Session:
             self.recorder.results = ToolResults(plan.document.recording, self._player.matcher.recorded)
         self._traffic: Observer | Player = self._player if replaying else Observer(self.recorder)
         self._others = OtherHTTP(
-            plan.document.others if replaying else (), record=not replaying, hooks=plan.redaction.config
+            plan.document.others if replaying else (),
+            record=not replaying,
+            hooks=plan.redaction.config,
+            learned=self._traffic.learned,
         )
 
     def __enter__(self) -> Self:

@@ -27,6 +27,17 @@ RESPONSE = frozenset({
 })  # fmt: skip
 """Response fields kept as they are. `server` tells llama.cpp, whose headers come when prefill starts."""
 
+OTHER_REQUEST = frozenset({"accept", "accept-language", "content-type", "range"})
+"""Request fields kept of HTTP that is no model call; no replay compares them, they are for a reader."""
+
+OTHER_RESPONSE = RESPONSE | {
+    "accept-ranges", "allow", "content-disposition", "content-encoding", "content-language", "content-length",
+    "content-location", "content-range", "etag", "last-modified", "link", "location", "transfer-encoding",
+    "www-authenticate",
+}  # fmt: skip
+"""Response fields kept of HTTP that is no model call: what HTTP libraries and callers act on."""
+
+_OTHER_FAMILIES = re.compile(r"x-(?:rate-?limit|total|page|pages|per-page|next|prev)(?:-|$)")
 _RESPONSE_FAMILIES = re.compile(r"x-metrics-|(?:x|anthropic)-ratelimit-(?:[a-z-]+-)?remaining")
 _IDS = frozenset({"request-id", "x-request-id", "x-amzn-requestid", "apim-request-id"})
 _HASHED = "sha256:"
@@ -51,6 +62,16 @@ def keep_response(headers: Headers) -> Headers:
     Request ids are kept as the first 16 hexadecimal digits of their SHA-256: enough to see two apart.
     """
     return _sorted((name, _hashed(value) if name in _IDS else value) for name, value in _lower(headers) if _may(name))
+
+
+def keep_other_request(name: str) -> bool:
+    """Whether a request field of HTTP that is no model call may be stored."""
+    return name.lower() in OTHER_REQUEST
+
+
+def keep_other_response(name: str) -> bool:
+    """Whether a response field of HTTP that is no model call may be stored."""
+    return name.lower() in OTHER_RESPONSE or _OTHER_FAMILIES.match(name.lower()) is not None
 
 
 def _lower(headers: Headers) -> Iterable[tuple[str, str]]:

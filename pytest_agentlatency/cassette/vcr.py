@@ -17,6 +17,9 @@ from unittest import mock
 from urllib.parse import parse_qsl, urlsplit, urlunsplit
 
 from pytest_agentlatency.cassette import plainbody
+from pytest_agentlatency.cassette.headers import clean_url, keep_other_request, keep_other_response
+from pytest_agentlatency.cassette.secrets import Learned
+from pytest_agentlatency.model.recording import Request as Sent
 
 Interaction = Mapping[str, Any]
 
@@ -50,9 +53,18 @@ class OtherHTTP:
     """
 
     def __init__(
-        self, interactions: Sequence[Interaction] = (), *, record: bool, hooks: Mapping[str, Any] | None = None
+        self,
+        interactions: Sequence[Interaction] = (),
+        *,
+        record: bool,
+        hooks: Mapping[str, Any] | None = None,
+        learned: Learned | None = None,
     ) -> None:
-        """`hooks`: what of vcrpy's configuration is honoured, see `HONOURED`; run on what is live, never on loading."""
+        """`hooks`: what of vcrpy's configuration is honoured, see `HONOURED`; run on what is live, never on loading.
+
+        `learned` is told the credentials that requests carried.
+        """
+        self._learned = learned or Learned()
         self._recorded = tuple(interactions)
         self._record = record
         self._hooks = honoured(hooks or {})
@@ -89,6 +101,11 @@ class OtherHTTP:
             return ()
         counts = self._cassette.play_counts
         return tuple(_seen(each) for at, each in enumerate(self._cassette.requests) if not counts[at])
+
+    def _learn(self, request: Any) -> Any:
+        fields = tuple((name, plainbody.header(value)) for name, value in request.headers.items())
+        self._learned.add(Sent(request.method, request.uri, fields, b""))
+        return request
 
     def _use_cassette(self) -> Any:
         import vcr  # noqa: PLC0415 -- half a second, for those who record or replay only
@@ -138,7 +155,10 @@ class OtherHTTP:
         recorder.register_matcher("agentlatency_body", _same_body)
         recorder.register_persister(_Memory(self._recorded))
         mode = vcrpy.mode.ALL if self._record else vcrpy.mode.NONE
-        hooks = {**self._hooks, "before_record_request": (_unless_bypassed, *_several(self._hooks, _BEFORE_REQUEST))}
+        hooks = {
+            **self._hooks,
+            _BEFORE_REQUEST: (_unless_bypassed, self._learn, *_several(self._hooks, _BEFORE_REQUEST), _cleaned),
+        }
         config = recorder.get_merged_config(path="agentlatency", record_mode=mode, **hooks)
         return vcrpy.cassette.CassetteContextDecorator.from_args(Noting, **config)
 
@@ -218,7 +238,7 @@ class _Memory:
         del serializer
         from vcr.request import Request  # noqa: PLC0415
 
-        requests = [Request(**each["request"]) for each in self._interactions]
+        requests = [_cleaned(Request(**each["request"])) for each in self._interactions]
         return requests, [_copied(each["response"]) for each in self._interactions]
 
     def save_cassette(self, _path: object, _cassette: object, serializer: object) -> None:
@@ -233,7 +253,11 @@ def _copied(response: Mapping[str, Any]) -> dict[str, Any]:
 def _interaction(request: Any, response: Mapping[str, Any]) -> Interaction:
     headers = {name: [plainbody.header(value)] for name, value in request.headers.items()}
     body = plainbody.as_bytes(request.body)
-    plain = {name: [plainbody.header(each) for each in values] for name, values in response["headers"].items()}
+    plain = {
+        name: [plainbody.header(each) for each in values]
+        for name, values in response["headers"].items()
+        if keep_other_response(name)
+    }
     return {
         "request": {"body": body, "headers": headers, "method": request.method, "uri": request.uri},
         "response": {**response, "headers": plain},
@@ -242,6 +266,13 @@ def _interaction(request: Any, response: Mapping[str, Any]) -> Interaction:
 
 def _unless_bypassed(request: Any) -> Any:
     return None if _BYPASS.get() else request
+
+
+def _cleaned(request: Any) -> Any:
+    """Without credentials, in the form that is stored and that a replay asks for."""
+    request.uri = clean_url(request.uri)
+    request.headers = {name: value for name, value in request.headers.items() if keep_other_request(name)}
+    return request
 
 
 def _same_body(live: Any, recorded: Any) -> bool:

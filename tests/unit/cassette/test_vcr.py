@@ -24,6 +24,7 @@ from vcr.errors import CannotOverwriteExistingCassetteException
 
 from pytest_agentlatency.cassette import document
 from pytest_agentlatency.cassette.document import Document
+from pytest_agentlatency.cassette.secrets import Learned, scan
 from pytest_agentlatency.cassette.vcr import OtherHTTP, bypassed, foreign_cassette_active
 from pytest_agentlatency.model.recording import Recording
 from tests.support import documents as some
@@ -41,6 +42,7 @@ class Echo(http.server.BaseHTTPRequestHandler):
         self.send_response(302 if "redirect" in self.path else 200)
         if "redirect" in self.path:
             self.send_header("location", "/landed")
+            self.send_header("set-cookie", "session=opensesame")
         if "gzip" in self.path:
             answer = gzip.compress(answer)
             self.send_header("content-encoding", "gzip")
@@ -218,11 +220,11 @@ def test_equal_requests_are_answered_in_their_order(server):
 
 def test_what_the_agent_did_not_ask_again_is_unused(server):
     with OtherHTTP(record=True) as recording:
-        with_httpx(url(server, "/a?key=x"))
+        with_httpx(url(server, "/a?page=x"))
         with_requests(url(server, "/b"))
     with OtherHTTP(recording.interactions, record=False) as replay:
         with_requests(url(server, "/b"))
-    assert [(each.method, each.url) for each in replay.unused] == [("POST", url(server, "/a?key"))]
+    assert [(each.method, each.url) for each in replay.unused] == [("POST", url(server, "/a?page"))]
 
 
 def test_compressed_answers_are_stored_decoded_where_a_scan_can_see_them(server):
@@ -337,3 +339,32 @@ def test_pytest_recording_replays_a_cassette_of_ours(tmp_path):
     shown = subprocess.run(command, capture_output=True, text=True, env=environment, cwd=tmp_path, check=False)  # noqa: S603
     assert "1 passed" in shown.stdout, shown.stdout
     assert cassette.read_bytes() == before
+
+
+@pytest.mark.parametrize("ask", [requests.get, httpx.get, httpx2.get], ids=["requests", "httpx", "httpx2"])
+def test_a_tools_credentials_are_not_stored_and_not_needed_to_replay(server, ask):
+    """Whatever they look like: a header or a query value that is named as one is left out."""
+    planted = {"Authorization": "Bearer opensesame", "X-Weather-Auth": "opensesame", "Cookie": "s=opensesame"}
+    learned = Learned()
+    with OtherHTTP(record=True, learned=learned) as recording:
+        given = ask(url(server, "/weather?city=Bonn&api_key=opensesame"), headers=planted).content
+    assert "opensesame" not in str(recording.interactions[0]["request"])
+    with OtherHTTP(recording.interactions, record=False) as replay:
+        assert ask(url(server, "/weather?city=Bonn&api_key=other")).content == given
+    assert replay.misses == []
+
+
+def test_a_tools_credential_that_comes_back_in_an_answer_is_learned(server):
+    """It has no shape by which it could be told."""
+    learned = Learned()
+    with OtherHTTP(record=True, learned=learned):
+        requests.get(url(server, "/"), headers={"Authorization": "Bearer opensesame-opensesame"}, timeout=9)
+    assert scan([("answer", "it said opensesame-opensesame")], learned)
+
+
+def test_an_answers_cookies_are_not_stored_and_what_callers_act_on_is(server):
+    with OtherHTTP(record=True) as recording:
+        with_requests(url(server, "/redirect"))
+    names = {name.lower() for name in recording.interactions[0]["response"]["headers"]}
+    assert "location" in names
+    assert not names & {"set-cookie", "date"}
