@@ -25,7 +25,8 @@ _STACKS = (
     "httpx", "httpx2", "httpcore", "httpcore2", "urllib", "http",
 )  # fmt: skip
 _NAMES = {"urllib": "urllib.request", "http": "http.client"}
-_REQUEST_LINE = re.compile(rb"^(POST) (\S+) HTTP/1\.[01]\r\n")
+_REQUEST_LINE = re.compile(rb"^(POST|CONNECT) (\S+) HTTP/1\.[01]\r\n")
+_INTERNET = frozenset({socket.AF_INET, socket.AF_INET6})
 
 Fail = Callable[[str], BaseException]
 
@@ -38,6 +39,8 @@ def install(fail: Fail, recorded_urls: Iterable[str], allowed_hosts: Iterable[st
         (socket.socket, "connect_ex", guard.connecting),
         (socket.socket, "send", guard.sending),
         (socket.socket, "sendall", guard.sending),
+        (socket.socket, "sendmsg", guard.sending_parts),
+        (socket.socket, "sendto", guard.sending_to),
         (socket, "getaddrinfo", guard.resolving),
         (asyncio.BaseEventLoop, "getaddrinfo", guard.resolving_async),
     ):
@@ -55,7 +58,7 @@ class _Guard:
 
     def connecting(self, original: Callable[..., Any]) -> Callable[..., Any]:
         def connect(sock: Any, address: Any) -> Any:
-            if sock.family in {socket.AF_INET, socket.AF_INET6}:
+            if sock.family in _INTERNET:
                 self._check(str(address[0]), int(address[1]))
             return original(sock, address)
 
@@ -77,13 +80,42 @@ class _Guard:
 
     def sending(self, original: Callable[..., Any]) -> Callable[..., Any]:
         def send(sock: Any, data: Any, *args: Any) -> Any:
-            head = bytes(memoryview(data)[:2048]) if sock.family in {socket.AF_INET, socket.AF_INET6} else b""
-            line = _REQUEST_LINE.match(head)
-            if line is not None and _reads_like_a_model_call(line[2].decode("latin-1"), bytes(data)):
-                raise self._refused(str(sock.getpeername()[0]), int(sock.getpeername()[1]))
+            if sock.family in _INTERNET:
+                self._read(sock, data)
             return original(sock, data, *args)
 
         return send
+
+    def sending_parts(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        def sendmsg(sock: Any, buffers: Iterable[Any], ancillary: Any = (), flags: int = 0, address: Any = None) -> Any:
+            parts = list(buffers)
+            if sock.family in _INTERNET and address is not None:
+                self._check(str(address[0]), int(address[1]))
+            elif sock.family in _INTERNET:
+                self._read(sock, b"".join(parts))
+            return original(sock, parts, ancillary, flags, address)
+
+        return sendmsg
+
+    def sending_to(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        def sendto(sock: Any, data: Any, *args: Any) -> Any:
+            if sock.family in _INTERNET and args:
+                self._check(str(args[-1][0]), int(args[-1][1]))
+            return original(sock, data, *args)
+
+        return sendto
+
+    def _read(self, sock: Any, data: Any) -> None:
+        """Look at what is about to be sent: a model call, or a proxy being asked for a way out."""
+        line = _REQUEST_LINE.match(bytes(memoryview(data)[:2048]))
+        if line is None:
+            return
+        target = line[2].decode("latin-1")
+        if line[1] == b"CONNECT":
+            host, _, port = target.rpartition(":")
+            self._check(host.strip("[]"), _number(port))
+        elif _reads_like_a_model_call(target, bytes(data)):
+            raise self._refused(str(sock.getpeername()[0]), int(sock.getpeername()[1]))
 
     def _check(self, host: str, port: int) -> None:
         if host in self._allowed or (_inside(host) and (host, port) not in self._models):
@@ -102,7 +134,8 @@ def _reads_like_a_model_call(target: str, data: bytes) -> bool:
     """Whether the head of a plain HTTP request names a path at which models are called; its body may come later."""
     body = data.partition(b"\r\n\r\n")[2] or b'{"model":"m","messages":[{"role":"user","content":"x"}],"input":"x"}'
     headers = (("content-type", "application/json"),)
-    return registry.recognise(Request("POST", f"http://host{target}", headers, body)) is not None
+    url = f"http://host{target}" if target.startswith("/") else target  # whole, where a proxy is asked
+    return registry.recognise(Request("POST", url, headers, body)) is not None
 
 
 def _text(host: Any) -> str:

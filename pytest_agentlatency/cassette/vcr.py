@@ -304,8 +304,11 @@ def _stack(frame: FrameType | None) -> str:
     """
     found = "http"
     while frame:
-        package = str(frame.f_globals.get("__name__", "")).partition(".")[0]
-        if package in _LIBRARIES:
+        module = str(frame.f_globals.get("__name__", ""))
+        package = module.partition(".")[0]
+        if module == "vcr.stubs.aiohttp_stubs":  # awaited without a frame of aiohttp's own
+            found = "aiohttp"
+        elif package in _LIBRARIES:
             found = package
         elif package not in _TRANSPARENT:
             break
