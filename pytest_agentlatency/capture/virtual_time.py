@@ -9,6 +9,7 @@ Refuses to touch `time` itself, or a loop that isn't asyncio's own (uvloop, trio
 """
 
 import asyncio
+import math
 import sys
 import time
 from collections.abc import Callable
@@ -106,11 +107,18 @@ class VirtualLoop:
 
     def _wait(self, timeout: float | None = None) -> list[Any]:
         if timeout is None or timeout <= 0:
+            self._pass_what_is_due()
             return self._select(timeout)
         events = self._select(0) or self._hold(timeout)
         if not events:
             self._now += timeout
         return events
+
+    def _pass_what_is_due(self) -> None:
+        """A clock in seconds since 1970 is too coarse for asyncio's own margin: a timer due exactly now never fires."""
+        scheduled = self.loop._scheduled  # noqa: SLF001
+        if scheduled and not self.loop._ready and scheduled[0].when() == self._now:  # noqa: SLF001
+            self._now = math.nextafter(self._now, math.inf)
 
     def _hold(self, timeout: float) -> list[Any]:
         """Wait in real time, but virtual time stands still, while work outside the loop may still answer."""

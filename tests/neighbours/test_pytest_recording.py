@@ -67,7 +67,7 @@ def test_a_test_that_wants_its_cassette_object_is_told_that_there_is_none(suite)
     suite.write(BOTH.replace("agent_run, url", "agent_run, url, vcr"))
     result = suite.run()
     assert result.ret != 0
-    result.stderr.fnmatch_lines(["*test_agent*asks for the fixture vcr*"])
+    result.stderr.fnmatch_lines(["*test_agent*asks for vcr*"])
 
 
 def test_other_tests_keep_their_cassettes(suite):
