@@ -120,8 +120,8 @@ def _take_off_vcr(item: pytest.Item, names: list[str]) -> None:
         return
     if "vcr" in inspect.signature(item.function).parameters:  # type: ignore[attr-defined]
         msg = (
-            f"{item.nodeid} is marked agent_latency, which records all of its HTTP, and asks for the fixture vcr, whose "
-            "cassette there then isn't. Take the argument away, or the marker."
+            f"{item.nodeid} is marked agent_latency, which records all of its HTTP, and asks for vcr, whose cassette "
+            "there then isn't. Take the argument away, or the marker."
         )
         raise pytest.UsageError(msg)
     names.remove("vcr")
