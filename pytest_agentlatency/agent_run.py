@@ -8,8 +8,10 @@ budgets judge, read through the same registry.
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 
+from pytest_agentlatency.analysis import fits, whatif
 from pytest_agentlatency.analysis.growth import Growth
 from pytest_agentlatency.analysis.retiming import Retimed
+from pytest_agentlatency.analysis.whatif import Change
 from pytest_agentlatency.budgets import analyses, series
 from pytest_agentlatency.budgets.figure import Figures
 from pytest_agentlatency.budgets.subjects import SERIES, Question, registry
@@ -216,6 +218,22 @@ class AgentRun:
         A decorated function can be replayed (`replay_tools`), a with-block can't: nothing gets around its body.
         """
         return ToolBlock(self._session.recorder, name)
+
+    def what_if(self, *changes: str | Change) -> Run:
+        """The run as it would have been with these changes, one after the other: a run like any other.
+
+        `agent_run.what_if("perfect prefix cache").turn(6).share("prefill")`. Names are those of `agentlatency whatif`;
+        own changes are functions of a `whatif.Start`. ValueError, listing the names, for one that there isn't.
+        """
+        start = self._start()
+        named = whatif.by_name([each for each in changes if isinstance(each, str)], whatif.levers(start))
+        table = {lever.name: lever.change for lever in named}
+        return whatif.combined(*(table[each] if isinstance(each, str) else each for each in changes))(start).run
+
+    def _start(self) -> whatif.Start:
+        told, plan = self._session.told(), self._session.plan
+        known = fits.fits((*told.recorded, *told.unmade), plan.calibrations)
+        return whatif.Start(self._latest()[0].again(), lambda reading: known[fits.key_of(reading)], plan.counter)
 
     def pause(self, reason: str) -> AbstractContextManager[None]:
         """Take a block's time out of every figure: a human's approval is nobody's latency."""

@@ -85,8 +85,15 @@ def _live_readings(recording: Recording, live: Sequence[LiveCall]) -> Mapping[in
 def _judged(
     kept: Sequence[Reading], live: Mapping[int, Reading], made: Mapping[int, LiveCall], counter: Counter
 ) -> Iterable[Reading]:
-    """The recorded calls with the requests that were made now, and what those would have been billed."""
     sent = [_sent(reading, live.get(reading.call.record.id), made[reading.call.record.id]) for reading in kept]
+    return weighed(kept, sent, counter)
+
+
+def weighed(kept: Sequence[Reading], sent: Sequence[Reading], counter: Counter) -> Sequence[Reading]:
+    """Recorded calls that sent other requests, with what those would have been billed and read from a cache.
+
+    kept, sent: pairwise, the same calls; the readings of `sent` when nothing differs.
+    """
     rulers = _rulers(kept, counter)
     contexts = [
         rulers[old.call.model].live_context(old.call.usage, old.prompt, new.prompt)

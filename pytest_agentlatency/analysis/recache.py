@@ -45,6 +45,13 @@ def recached(
     )
 
 
+def promised(readings: Sequence[Reading], counter: Counter) -> list[int]:
+    """Tokens that each call would read if the cache did all that the published rules promise."""
+    contexts = [each.call.usage.context for each in readings]
+    turns = _simulated(readings, [rules_of(each) for each in readings], contexts, counter)
+    return [turn.predicted.read for turn in turns]
+
+
 def rules_of(reading: Reading) -> CacheRules:
     """The published rules of the cache that a call met; a plain longest prefix where none are known."""
     call = reading.call

@@ -18,6 +18,7 @@ from pytest_agentlatency.analysis.schedule import Stretch, rescheduled
 from pytest_agentlatency.model import units
 from pytest_agentlatency.model.clock import Ns
 from pytest_agentlatency.model.provenance import Provenance
+from pytest_agentlatency.model.recording import Recording
 from pytest_agentlatency.model.run import Call, Retiming, Run, Turn
 
 ModelOf = Callable[[Reading], Fit]
@@ -36,6 +37,8 @@ class Retimed:
     high: Run
     readings: tuple[Reading, ...]
     """The calls with their projected stamps."""
+    recording: Recording = Recording()
+    """Tools, pauses and bounds on the projected clock."""
     stale: Mapping[Spot, str] = field(default_factory=dict[Spot, str])
     """Turns whose recorded time stands though the request changed, and why."""
     cautions: Mapping[Spot, str] = field(default_factory=dict[Spot, str])
@@ -53,6 +56,10 @@ class Retimed:
     def caution(self, turn: Turn | None) -> str:
         """Why the projected time of a turn, or of the run, must not fail a test."""
         return _said(self.cautions, turn)
+
+    def again(self) -> Replayed:
+        """The projected run as one that could have been recorded, for the next change."""
+        return Replayed(self.run, self.readings, self.readings, self.recording)
 
     def ends(self, turn: Turn | None) -> tuple[tuple[Run, Turn | None], tuple[Run, Turn | None]]:
         """The run, and the same turn in it, at both ends of the interval."""
@@ -94,7 +101,7 @@ def retime(told: Replayed, model_of: ModelOf) -> Retimed:
 def by_fits(told: Replayed, calibrations: Sequence[Calibration] = ()) -> Retimed:
     """Project a replayed run with the latency models of its own recorded calls, or calibrated ones."""
     if all(old.call.usage == new.call.usage for old, new in zip(told.recorded, told.readings, strict=True)):
-        return Retimed(told.run, told.run, told.run, told.readings)
+        return Retimed(told.run, told.run, told.run, told.readings, told.recording)
     known = fits((*told.recorded, *told.unmade), calibrations)
     return retime(told, lambda reading: known[key_of(reading)])
 
@@ -140,14 +147,14 @@ def lay_out(told: Replayed, takes: Mapping[int, Takes], notes: Sequence[str] = (
         for end, laid in enumerate(stretches):
             change = getattr(each.prefill, _ENDS[end]) - (seen[1] - seen[0]) if each.prefill else 0
             laid[call] = Stretch(Ns(seen[0]), Ns(seen[1]), Ns(last), change, each.decode[end])
-    readings = tuple(replace(each, call=_with_retiming(each, takes)) for each in told.readings)
-    middle, low, high = (_run(told, readings, laid) for laid in stretches)
     if not takes:
         run = replace(told.run, notes=(*told.run.notes, *notes))
-        return Retimed(run, run, run, told.readings)
-    run = _marked(middle[0], told.run, frozenset(takes))
+        return Retimed(run, run, run, told.readings, told.recording)
+    readings = tuple(replace(each, call=_with_retiming(each, takes)) for each in told.readings)
+    middle, low, high = (_on_a_clock(told, readings, laid) for laid in stretches)
+    run = _marked(middle.run, told.run, frozenset(takes))
     run = replace(run, notes=(*run.notes, *notes))
-    return Retimed(run, low[0], high[0], middle[1])
+    return Retimed(run, low.run, high.run, middle.readings, middle.recording)
 
 
 def _with_retiming(reading: Reading, takes: Mapping[int, Takes]) -> Call:
@@ -158,12 +165,10 @@ def _with_retiming(reading: Reading, takes: Mapping[int, Takes]) -> Call:
     return replace(reading.call, retimed=Retiming(Ns(seen[1] - seen[0]), *projected))
 
 
-def _run(
-    told: Replayed, readings: tuple[Reading, ...], stretches: Mapping[int, Stretch]
-) -> tuple[Run, tuple[Reading, ...]]:
+def _on_a_clock(told: Replayed, readings: tuple[Reading, ...], stretches: Mapping[int, Stretch]) -> Replayed:
     recording, moved = rescheduled(told.recording, readings, stretches)
     run = assembly.from_readings(moved, recording, provenance=told.run.provenance)
-    return replace(run, recorded_turns=told.run.recorded_turns), moved
+    return Replayed(replace(run, recorded_turns=told.run.recorded_turns), moved, moved, recording)
 
 
 def _marked(run: Run, recorded: Run, changed: frozenset[int]) -> Run:
