@@ -18,6 +18,7 @@ from pytest_agentlatency.analysis.counters import Counter
 from pytest_agentlatency.analysis.drift import LiveCall, Replayed
 from pytest_agentlatency.analysis.retiming import Retimed
 from pytest_agentlatency.capture import active, guard, transport
+from pytest_agentlatency.capture.pricing import price
 from pytest_agentlatency.capture.recorder import Entry, Recorder
 from pytest_agentlatency.capture.sdk import Hooks
 from pytest_agentlatency.capture.toolreplay import ToolResults
@@ -25,7 +26,7 @@ from pytest_agentlatency.capture.traffic import Observer, Played, Player, RunFai
 from pytest_agentlatency.capture.virtual_time import VirtualTime
 from pytest_agentlatency.cassette.document import Document
 from pytest_agentlatency.cassette.masks import Masks
-from pytest_agentlatency.cassette.matching import Matcher
+from pytest_agentlatency.cassette.matching import Matcher, Unmatched
 from pytest_agentlatency.cassette.redaction import Redaction
 from pytest_agentlatency.cassette.secrets import Learned
 from pytest_agentlatency.cassette.vcr import Interaction, OtherHTTP, foreign_cassette_active
@@ -84,6 +85,7 @@ class Session:
             learned,
             stopping=plan.stopping,
             redaction=plan.redaction,
+            price=self._price,
         )
         if replaying and plan.replay_tools:
             self.recorder.results = ToolResults(plan.document.recording, self._player.matcher.recorded)
@@ -117,6 +119,11 @@ class Session:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+    def _price(self, miss: Unmatched) -> str:
+        plan = self.plan
+        recorded = self._player.matcher.recorded
+        return price(miss, plan.document.recording, recorded, plan.counter, plan.calibrations)
 
     def close(self) -> None:
         """Take everything away. Harmless when it has been done."""

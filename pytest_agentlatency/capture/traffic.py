@@ -61,6 +61,8 @@ class Player:
     stopping: Callable[[str], RunFailedError] = RunFailedError
     """Makes the exception of a message."""
     redaction: Redaction = Redaction()
+    price: Callable[[Unmatched], str] = lambda _: ""
+    """Says what an unmatched request would cost as a change of the nearest recorded call."""
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def play(self, request: Request) -> "Playback":
@@ -70,8 +72,10 @@ class Player:
         try:
             request = self.redaction.request(request, call.id)
             match = self.matcher.take(call.id, request)
-        except (Unmatched, RedactionError) as miss:
-            raise self.fail(str(miss)) from None
+        except Unmatched as miss:
+            raise self.fail(miss.priced(self.price(miss))) from None
+        except RedactionError as error:
+            raise self.fail(str(error)) from None
         with self._lock:
             self.played.append(Played(call.id, request, match))
         if self.recorder.results is not None:

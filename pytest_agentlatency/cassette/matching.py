@@ -61,18 +61,25 @@ class Unmatched(Exception):  # noqa: N818  # a verdict's name
         self.difference = found
         self.characters = characters(live.body) - characters(nearest.request.body) if nearest else None
         """Size of the live request minus that of the nearest recorded one, in characters."""
-        super().__init__("\n".join(self._lines(rerun)))
+        self._rerun = rerun
+        super().__init__(self.priced(""))
 
-    def _lines(self, rerun: str) -> Iterable[str]:
+    def priced(self, price: str) -> str:
+        """The text with what the request would cost as a change of the nearest recorded call."""
+        return "\n".join(self._lines(price))
+
+    def _lines(self, price: str) -> Iterable[str]:
         yield self.reason
         if self.nearest is not None:
             yield f"  nearest recorded call: lane {self.nearest.lane}, turn {self.nearest.turn}"
             yield f"  size: {characters(self.live.body):,} characters, {self.characters:+,} against the recorded one"
+        if price:
+            yield f"  as a change of it: {price}"
         if self.difference is not None:
             yield f"  first difference: {self.difference.path}"
             yield f"    recorded: {self.difference.recorded}"
             yield f"    live:     {self.difference.live}"
-        yield f"  When the agent was meant to change, record again: {rerun}"
+        yield f"  When the agent was meant to change, record again: {self._rerun}"
 
 
 @dataclass(slots=True)

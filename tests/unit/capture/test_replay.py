@@ -2,9 +2,12 @@
 
 import asyncio
 import contextlib
+import re
 import time
 
 import anthropic
+import anyio
+import anyio.to_thread
 import httpx
 import httpx2
 import pytest
@@ -137,6 +140,20 @@ def test_a_call_that_the_cassette_does_not_hold_fails_at_once_with_its_own_messa
     assert "--latency-mode=record" in session.problems()[0]
 
 
+def test_an_unmatched_call_says_what_it_would_cost(recorded):
+    """FIELD_NOTES A8: nearest call, path of the first difference, snippets, tokens; under 15 lines."""
+    with replaying(recorded) as session:
+        loop(NOWHERE)
+        with pytest.raises(RunFailedError) as failed:
+            loop(NOWHERE, question="Where is it? " + "Look again. " * 200)
+    message = str(failed.value)
+    assert "nearest recorded call: lane 1, turn 1" in message
+    assert "first difference: messages[0].content" in message
+    assert re.search(r"as a change of it: ~\+\d{3} tokens of context", message)
+    assert message.count("\n") < 14
+    assert len(session.problems()) == 1
+
+
 def test_an_agent_that_swallows_everything_is_told_on(recorded):
     with replaying(recorded) as session:
         loop(NOWHERE)
@@ -208,6 +225,32 @@ def test_concurrent_agents_finish_in_the_recorded_order():
         with replaying(document) as replay:
             assert asyncio.run(_race(NOWHERE)) == ["quick", "slow"]
         assert replay.problems() == ()
+
+
+@pytest.mark.parametrize("in_a_thread", [asyncio.to_thread, anyio.to_thread.run_sync], ids=["asyncio", "anyio"])
+def test_an_agent_in_a_thread_before_its_first_call_is_not_overtaken(in_a_thread):
+    """The SDKs begin with one; the other agent's call has virtualised the loop by then."""
+
+    async def race(url):
+        order = []
+
+        async def one(name, prepared):
+            if prepared:
+                await in_a_thread(time.sleep, 0.05)
+            await loop_async(url, question=f"Task {name}", system=f"You are agent {name}.")
+            order.append(name)
+
+        await asyncio.gather(one("slow", prepared=False), one("quick", prepared=True))
+        return order
+
+    def script(asked):
+        return searches(2 if "quick" in asked.system else 6)(asked)
+
+    with SimulatedModel(script, costs=CostModel(prefill=0, decode=8 * MS)) as model:
+        session, document = asyncio.run(record_async(race, model.url))
+    assert session.result == ["quick", "slow"]
+    with replaying(document):
+        assert asyncio.run(race(NOWHERE)) == ["quick", "slow"]
 
 
 @pytest.mark.parametrize("family", [httpx, httpx2])
