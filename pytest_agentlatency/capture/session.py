@@ -29,7 +29,7 @@ from pytest_agentlatency.cassette.masks import Masks
 from pytest_agentlatency.cassette.matching import Matcher, Unmatched
 from pytest_agentlatency.cassette.redaction import Redaction
 from pytest_agentlatency.cassette.secrets import Learned
-from pytest_agentlatency.cassette.vcr import Interaction, OtherHTTP, foreign_cassette_active
+from pytest_agentlatency.cassette.vcr import Interaction, OtherHTTP, Seen, foreign_cassette_active
 from pytest_agentlatency.model import clock
 from pytest_agentlatency.model.mode import Mode
 from pytest_agentlatency.model.recording import Facts, Recording, Request
@@ -95,6 +95,7 @@ class Session:
             record=not replaying,
             hooks=plan.redaction.config,
             learned=self._traffic.learned,
+            refuse=self._refused,
         )
 
     def __enter__(self) -> Self:
@@ -110,7 +111,7 @@ class Session:
             transport.install(self._traffic, originals, self._stack)
             Hooks(self.recorder, self._stack, _RecordedBackoff(self._player) if replaying else None)
             if replaying:
-                self._stack.callback(self._player.time.restore)
+                self._player.time.install(self._stack)
                 guard.install(self._player.fail, self._model_urls(), self.plan.allow_hosts, self._stack)
         except BaseException:
             self._stack.close()
@@ -195,15 +196,16 @@ class Session:
         """Why this run can't be trusted; empty when it can. One message each, the first is the cause."""
         told = [_SHADOWED] if any(each.shadowed and each.call is None for each in self.recorder.entries) else []
         told += [str(failure) for failure in self._player.failures]
-        told += [
-            f"{miss.stack} asked for {miss.url}, which the cassette doesn't hold.\n"
-            "In a replay nothing goes out. Record the run again with --latency-mode=record."
-            for miss in self._others.misses
-        ]
         told += self._bypassing()
         if not told and not self.recorder.observed_calls:
             told.append(self._nothing_seen())
         return tuple(dict.fromkeys(told))
+
+    def _refused(self, miss: Seen) -> RunFailedError:
+        return self._player.fail(
+            f"{miss.stack} asked for {miss.method} {miss.url}, which the cassette doesn't hold.\n"
+            "In a replay nothing goes out. Record the run again with --latency-mode=record."
+        )
 
     def _bypassing(self) -> Iterator[str]:
         """Model calls that went past the seam through another HTTP stack, where vcrpy saw them buffered."""

@@ -12,9 +12,12 @@ import asyncio
 import math
 import sys
 import time
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Awaitable, Callable
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import Any
+from unittest import mock
 
 IO_GRACE_S = 1.0
 """How many real seconds a newly seen socket may keep virtual time from jumping; then it counts as idle (pooled)."""
@@ -48,11 +51,70 @@ async def _checkpoint() -> None:
     await anyio.lowlevel.checkpoint()
 
 
+_ANYIO_JOB = "run_sync_in_worker_thread"
+
+
+@dataclass(slots=True)
+class Jobs:
+    """Work that loops have in threads.
+
+    Counted from before a loop is virtualised: an agent may hand some away on its way to its first call, as the SDKs do,
+    and another agent of the loop must not run ahead of it.
+    """
+
+    _running: Counter[int] = field(default_factory=Counter)
+
+    def of(self, loop: Any) -> int:
+        """How many jobs of a loop haven't come back to it."""
+        return self._running[id(loop)]
+
+    def install(self, stack: ExitStack) -> None:
+        """Count until the stack closes."""
+        # httpx and httpx2 bring anyio, and its threads aren't asyncio's executor.
+        from anyio._backends import _asyncio as anyio_threads  # noqa: PLC0415
+
+        base: Any = asyncio.BaseEventLoop
+        backend: Any = anyio_threads.AsyncIOBackend
+        for owner, name, patched in (
+            (base, "run_in_executor", self._counting(base.run_in_executor)),
+            # Closing the executor guards a join in a plain thread with a timer; jumping to it would fire it.
+            (base, "shutdown_default_executor", self._awaiting(base.shutdown_default_executor)),
+            (backend, _ANYIO_JOB, classmethod(self._awaiting(getattr(backend, _ANYIO_JOB).__func__))),
+        ):
+            stack.enter_context(mock.patch.object(owner, name, patched))
+
+    def _counting(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        def run_in_executor(loop: Any, *args: Any) -> Any:
+            future, key = original(loop, *args), id(loop)
+            self._running[key] += 1
+            future.add_done_callback(lambda _: self._running.subtract((key,)))
+            return future
+
+        return run_in_executor
+
+    def _awaiting(self, original: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[Any]]:
+        async def counted(owner: Any, *args: Any, **kwargs: Any) -> Any:
+            key = id(asyncio.get_running_loop())
+            self._running[key] += 1
+            try:
+                return await original(owner, *args, **kwargs)
+            finally:
+                self._running[key] -= 1
+
+        return counted
+
+
 @dataclass(slots=True)
 class VirtualTime:
     """The loops that this run has virtualised."""
 
+    _jobs: Jobs = field(default_factory=Jobs)
     _loops: dict[int, "VirtualLoop"] = field(default_factory=dict)
+
+    def install(self, stack: ExitStack) -> None:
+        """Be ready for loops until the stack closes; then every one has its own clock again."""
+        self._jobs.install(stack)
+        stack.callback(self.restore)
 
     def pace(self) -> Pace:
         """Begin an answer now, in the loop that runs here, if one does."""
@@ -61,7 +123,7 @@ class VirtualTime:
             return Pace(None, 0.0)
         virtual = self._loops.get(id(loop))
         if virtual is None:
-            virtual = self._loops[id(loop)] = VirtualLoop(loop)
+            virtual = self._loops[id(loop)] = VirtualLoop(loop, self._jobs)
         return Pace(virtual, loop.time())
 
     def restore(self) -> None:
@@ -83,18 +145,14 @@ def _running() -> Any:
 class VirtualLoop:
     """A running selector loop whose clock jumps."""
 
-    def __init__(self, loop: Any) -> None:
+    def __init__(self, loop: Any, jobs: Jobs) -> None:
         """Virtualise the loop until `restore`."""
-        self.loop = loop
+        self.loop, self._jobs = loop, jobs
         self._now: float = loop.time()
-        self._jobs = 0
         self._idle: set[int] = set()
         self._select: Callable[[float | None], list[Any]] = loop._selector.select  # noqa: SLF001
         loop.time = lambda: self._now
         loop._selector.select = self._wait  # noqa: SLF001
-        loop.run_in_executor = self._counting(loop.run_in_executor)
-        # Closing the default executor guards a join in a plain thread with a timer; jumping to it would fire it.
-        loop.shutdown_default_executor = self._counted(loop.shutdown_default_executor)
 
     def restore(self) -> None:
         """Put the loop's own clock back, from where virtual time stands: pending timers keep their order."""
@@ -102,14 +160,12 @@ class VirtualLoop:
         self.loop.time = lambda: time.monotonic() + ahead
         if not self.loop.is_closed():
             del self.loop._selector.select  # noqa: SLF001
-        del self.loop.run_in_executor
-        del self.loop.shutdown_default_executor
 
     def _wait(self, timeout: float | None = None) -> list[Any]:
         if timeout is None or timeout <= 0:
             self._pass_what_is_due()
             return self._select(timeout)
-        events = self._select(0) or self._hold(timeout)
+        events = self._select(0) or self._hold()
         if not events:
             self._now += timeout
         return events
@@ -120,10 +176,10 @@ class VirtualLoop:
         if scheduled and not self.loop._ready and scheduled[0].when() == self._now:  # noqa: SLF001
             self._now = math.nextafter(self._now, math.inf)
 
-    def _hold(self, timeout: float) -> list[Any]:
+    def _hold(self) -> list[Any]:
         """Wait in real time, but virtual time stands still, while work outside the loop may still answer."""
-        if self._jobs:
-            return self._select(min(timeout, HOLD_S) if timeout > HOLD_S else HOLD_S)
+        if self._jobs.of(self.loop):
+            return self._select(HOLD_S)
         fresh = self._sockets() - self._idle
         if not fresh:
             return []
@@ -135,25 +191,3 @@ class VirtualLoop:
     def _sockets(self) -> set[int]:
         own = self.loop._ssock.fileno() if getattr(self.loop, "_ssock", None) else -1  # noqa: SLF001
         return {key.fd for key in self.loop._selector.get_map().values() if key.fd != own}  # noqa: SLF001
-
-    def _counting(self, run: Callable[..., Any]) -> Callable[..., Any]:
-        def run_in_executor(*args: Any) -> Any:
-            future = run(*args)
-            self._jobs += 1
-            future.add_done_callback(self._done)
-            return future
-
-        return run_in_executor
-
-    def _done(self, _: object) -> None:
-        self._jobs -= 1
-
-    def _counted(self, shut_down: Callable[..., Any]) -> Callable[..., Any]:
-        async def shutdown_default_executor(*args: Any, **kwargs: Any) -> None:
-            self._jobs += 1
-            try:
-                await shut_down(*args, **kwargs)
-            finally:
-                self._jobs -= 1
-
-        return shutdown_default_executor

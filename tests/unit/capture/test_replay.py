@@ -6,7 +6,6 @@ import re
 import time
 
 import anthropic
-import anyio
 import anyio.to_thread
 import httpx
 import httpx2
