@@ -210,7 +210,7 @@ def pytest_runtest_setup(item: pytest.Item) -> Generator[None, None, None]:
         return (yield)
     except BaseException as error:
         if case is not None and _is_ours(error):
-            pytest.fail(case.stopped(), pytrace=False)
+            raise _failed(case.stopped()) from None
         raise
 
 
@@ -222,7 +222,7 @@ def pytest_runtest_teardown(item: pytest.Item) -> Generator[None, None, None]:
         result = yield
     except BaseException as error:
         if case is not None and case.late and _is_ours(error):
-            pytest.fail(case.late, pytrace=False)
+            raise _failed(case.late) from None
         raise
     if case is not None and case.late:
         pytest.fail(case.late, pytrace=False)
@@ -242,7 +242,7 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, Any, Any]:
     except BaseException as error:
         outcome = _finish(item, case, passed=False)
         if outcome.failure and _is_ours(error):
-            pytest.fail(outcome.failure, pytrace=False)
+            raise _failed(outcome.failure) from None
         if outcome.failure:
             item.add_report_section("call", "latency", outcome.failure)
         raise
@@ -250,6 +250,13 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, Any, Any]:
     if outcome.failure:
         pytest.fail(outcome.failure, pytrace=False)
     return result
+
+
+def _failed(message: str) -> BaseException:
+    """A failure in place of the exception that says the same: raised `from None`, it is told once."""
+    failed: Any = pytest.fail.Exception
+    failure: BaseException = failed(message, pytrace=False)
+    return failure
 
 
 @functools.cache

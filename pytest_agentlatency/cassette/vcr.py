@@ -7,7 +7,7 @@ know model calls: they are taken by whoever patches on top.
 import http.client
 import inspect
 import sys
-from collections.abc import Generator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -59,11 +59,14 @@ class OtherHTTP:
         record: bool,
         hooks: Mapping[str, Any] | None = None,
         learned: Learned | None = None,
+        refuse: Callable[[Seen], BaseException] | None = None,
     ) -> None:
         """`hooks`: what of vcrpy's configuration is honoured, see `HONOURED`; run on what is live, never on loading.
 
-        `learned` is told the credentials that requests carried.
+        `learned` is told the credentials that requests carried. `refuse` makes what a missing request raises in place
+        of vcrpy's exception: a client would take that one for a broken connection, try again and tell nothing of it.
         """
+        self._refuse = refuse
         self._learned = learned or Learned()
         self._recorded = tuple(interactions)
         self._record = record
@@ -107,11 +110,18 @@ class OtherHTTP:
         self._learned.add(Sent(request.method, request.uri, fields, b""))
         return request
 
+    def _missing(self, request: Any) -> None:
+        seen = _seen(request, _stack(inspect.currentframe()))
+        if seen not in self.misses:
+            self.misses.append(seen)
+        if self._refuse is not None:
+            raise self._refuse(seen)
+
     def _use_cassette(self) -> Any:
         import vcr  # noqa: PLC0415 -- half a second, for those who record or replay only
 
         vcrpy: Any = vcr
-        misses = self.misses
+        missing = self._missing
 
         class Noting(vcrpy.cassette.Cassette):  # type: ignore[misc]
             """A cassette that keeps which requests were refused."""
@@ -139,7 +149,7 @@ class OtherHTTP:
                 plain: Any = super()
                 kept = plain.filter_request(request)
                 if kept and self.write_protected:
-                    _note(misses, request)
+                    missing(request)
                 return kept
 
             def play_response(self, request: Any) -> Any:
@@ -148,7 +158,7 @@ class OtherHTTP:
                 try:
                     return plain.play_response(request)
                 except vcrpy.errors.UnhandledHTTPRequestError:
-                    _note(misses, request)
+                    missing(request)
                     raise
 
         recorder = vcrpy.VCR(match_on=_MATCH, decode_compressed_response=True)
@@ -277,12 +287,6 @@ def _cleaned(request: Any) -> Any:
 
 def _same_body(live: Any, recorded: Any) -> bool:
     return plainbody.comparable(live.body) == plainbody.comparable(recorded.body)
-
-
-def _note(misses: list[Seen], request: Any) -> None:
-    seen = _seen(request, _stack(inspect.currentframe()))
-    if seen not in misses:
-        misses.append(seen)
 
 
 def _seen(request: Any, stack: str = "") -> Seen:
