@@ -10,6 +10,7 @@ COMMANDS = {
     "context": "where a recording's tokens are, turn by turn",
     "convert": "a cassette as plain vcrpy writes it, and back",
     "whatif": "what would make a recorded run faster, and by how much",
+    "calibrate": "measure what a token costs at an endpoint, for re-timing",
     "demo": "record, replay and break a budget, on a simulated model",
 }
 """Name -> what it does. The module has the same name, and in it a click command `command`."""

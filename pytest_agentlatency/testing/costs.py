@@ -9,6 +9,8 @@ from hashlib import blake2b
 from itertools import pairwise
 from typing import Literal
 
+from pytest_agentlatency.analysis.prefill import LatencyModel
+
 CacheRule = Literal["off", "prefix", "markers"]
 """`off`; `prefix`: every block of a prefix seen before is read; `markers`: Anthropic's `cache_control`."""
 
@@ -125,6 +127,18 @@ class CostModel:
     cache: CacheRule = "off"
     cache_minimum: int = 0
     """Shorter prefixes, in tokens, are neither written nor read."""
+
+    @classmethod
+    def from_latency(cls, latency: LatencyModel, *, decode: int = 0, cache: CacheRule = "off") -> "CostModel":
+        """The costs that a latency model was fitted on: `CostModel.from_latency(calibration.latency)`."""
+        attention = round(1000 * latency.token_ns / (2 * latency.attention_tokens))
+        return cls(
+            fixed=round(latency.fixed_ns),
+            prefill=round(latency.token_ns),
+            attention=attention,
+            decode=decode,
+            cache=cache,
+        )
 
     def cost(self, tokens: InputTokens, output: int) -> Cost:
         """What a request with these input tokens and so many output tokens takes."""
