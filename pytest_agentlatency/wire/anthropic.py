@@ -5,7 +5,7 @@ Owns that format's request, events, usage and errors. Refuses to know hosts, pri
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from pytest_agentlatency.model.provenance import Provenance
@@ -106,6 +106,8 @@ class Reading:
     usage: dict[str, Any] = field(default_factory=dict[str, Any])
     extras: Extras = field(default_factory=dict[str, Any])
     finished: bool = False
+    counted: bool = False
+    """The stream has told how many tokens it generated."""
     error: str = ""
     unknown: dict[str, None] = field(default_factory=dict[str, None])
 
@@ -124,6 +126,7 @@ class Reading:
             case "message_delta":
                 self._update(mapping(event.get("delta")))
                 self._use(event)
+                self.counted |= tokens(mapping(event.get("usage")).get("output_tokens")) is not None
             case "message_stop":
                 self.finished = True
             case "content_block_start" | "content_block_delta" | "content_block_stop" as kind:
@@ -184,6 +187,11 @@ class Reading:
         # Counts on a message_delta are cumulative: the last one stands, and a missing one keeps the earlier.
         self.usage.update({k: v for k, v in mapping(holder.get("usage")).items() if v is not None})
 
+    def _usage(self) -> Usage:
+        """What is known of it: a stream opens with the output so far, and a cut one never tells the rest."""
+        found = usage_of(self.usage)
+        return found if self.counted or not self.streamed else replace(found, output=None, thinking=None)
+
     def answer(self, response: Response) -> Answer:
         """Return the answer as far as it came; the response adds its status and its headers."""
         message = self.message
@@ -191,7 +199,7 @@ class Reading:
         return Answer(
             id=string(message.get("id")),
             model=string(message.get("model")),
-            usage=usage_of(self.usage),
+            usage=self._usage(),
             blocks=self.draft.blocks(),
             stop_reason=string(message.get("stop_reason")),
             marks=self.draft.marks(),
