@@ -16,11 +16,13 @@ from pytest_agentlatency.analysis.calibration import Calibration
 from pytest_agentlatency.analysis.counters import Counter, CounterError
 from pytest_agentlatency.budgets import analyses
 from pytest_agentlatency.budgets.budget import judge
-from pytest_agentlatency.budgets.phrase import Phrase
+from pytest_agentlatency.budgets.figure import Figures
+from pytest_agentlatency.budgets.phrase import Phrase, StablePrefix
 from pytest_agentlatency.budgets.projection import with_projection
-from pytest_agentlatency.budgets.verdict import Judgement
+from pytest_agentlatency.budgets.verdict import Judgement, Ruling
 from pytest_agentlatency.capture import calibrations
 from pytest_agentlatency.capture.calibrations import CalibrationError
+from pytest_agentlatency.capture.passes import Finding, PassError, unstable
 from pytest_agentlatency.capture.session import Plan, Session
 from pytest_agentlatency.capture.traffic import RunFailedError
 from pytest_agentlatency.cassette import store
@@ -34,7 +36,7 @@ from pytest_agentlatency.model import units
 from pytest_agentlatency.model.mode import Mode
 from pytest_agentlatency.model.recording import Recording
 from pytest_agentlatency.model.run import Run
-from pytest_agentlatency.report import failure, summary
+from pytest_agentlatency.report import failure, probe, summary
 from pytest_agentlatency.settings import INI, DriftPolicy, Settings
 
 _FORBIDDEN = r"<>?%*:|\"'/\\"
@@ -87,6 +89,10 @@ class Case:
     path: Path
     named: bool = False
     """The path was given by the marker, so that several tests may share it."""
+    moves_prefix: str = ""
+    """Why the test can't keep its prefix stable; empty: it can."""
+    second_pass: Callable[[Counter], tuple[Finding, ...]] | None = None
+    """What a second pass of the test finds; None when none was asked for."""
     hooks: Mapping[str, Any] = field(default_factory=dict[str, Any])
     """The user's `vcr_config`, of which the redaction hooks count."""
     fatal: str = ""
@@ -229,19 +235,40 @@ class Case:
         told = session.retimed()
         problems = (*session.problems(), *self._too_far(told.run))
         prompts = {reading.call.record.id: reading.prompt for reading in told.readings}
+        findings, unprobed = self._probed(session) if not problems else ((), ())
+        problems += unprobed
         figures = with_projection(analyses.figures(told.run, prompts, session.plan.counter), told)
-        judgements = tuple(judge(phrase, told.run, figures) for phrase in self.phrases)
+        figures = _with_findings(figures, findings)
+        judgements = tuple(self._judge(phrase, told.run, figures) for phrase in self.phrases)
         broken = failure.message(judgements, told.run, strict=self.settings.strict_growth)
         message = "\n\n".join(problems) or broken
         kept = self._keep(session, trustworthy=not problems, passed=passed and not message)
         word = {Mode.REPLAY: "replayed", Mode.RECORD: "recorded", Mode.LIVE: "live"}[session.plan.mode]
         return Outcome(
             failure="\n".join(filter(None, [message, kept])) if message or kept.startswith("not recorded") else "",
-            sections=(*_noted(session.notes), *(failure.sections(told.run, judgements) if told.run.lanes else ())),
-            entry=summary.entry(self.identity.nodeid, word, told.run, judgements),
+            sections=(
+                *_noted(session.notes),
+                *(((probe.TITLE, "\n".join(probe.lines(findings))),) if findings else ()),
+                *(failure.sections(told.run, judgements) if told.run.lanes else ()),
+            ),
+            entry=summary.entry(self.identity.nodeid, word, told.run, judgements, probe.word(findings)),
             run=told.run,
             judgements=judgements,
         )
+
+    def _probed(self, session: Session) -> tuple[tuple[Finding, ...], tuple[str, ...]]:
+        """What a second pass finds, or why there was none."""
+        if self.second_pass is None or session.plan.mode is not Mode.REPLAY:
+            return (), ()
+        try:
+            return self.second_pass(session.plan.counter), ()
+        except PassError as error:
+            return (), (str(error),)
+
+    def _judge(self, phrase: Phrase, run: Run, figures: Figures) -> Judgement:
+        if self.moves_prefix and isinstance(phrase, StablePrefix):
+            return Judgement(phrase, Ruling.WAIVED, "stable", reason=f"moves_cache_prefix: {self.moves_prefix}")
+        return judge(phrase, run, figures)
 
     def _too_far(self, run: Run) -> tuple[str, ...]:
         """Say of the request that is furthest from the recorded one that its recorded answer proves nothing."""
@@ -276,6 +303,14 @@ class Case:
             f"the recording was not kept: it is at {rejected}, and the cassette is as it was. "
             f"If it is right and only a budget is not, rename it to {self.path.name} and mend the budget."
         )
+
+
+def _with_findings(figures: Figures, findings: Sequence[Finding]) -> Figures:
+    """Figures to whose prefix comparison a second pass's findings belong."""
+    stability = figures.stability
+    if stability is None or not findings:
+        return figures
+    return replace(figures, stability=lambda run, turns: unstable(stability(run, turns), findings, turns))
 
 
 def _noted(notes: Sequence[str]) -> tuple[tuple[str, str], ...]:

@@ -3,9 +3,11 @@
 Imports nothing but pytest and the settings: a session without a marked test pays for no more.
 """
 
+import argparse
 import functools
 import inspect
-from collections.abc import Generator, Iterator
+import os
+from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,12 +18,15 @@ from pytest_agentlatency.settings import DriftPolicy, Settings, SettingsError
 
 if TYPE_CHECKING:
     from pytest_agentlatency.agent_run import AgentRun
+    from pytest_agentlatency.analysis.counters import Counter
+    from pytest_agentlatency.capture.passes import Command, Finding, Passed
     from pytest_agentlatency.capture.traffic import RunFailedError
     from pytest_agentlatency.case import Case, Identity, Outcome
 
 _SETTINGS = pytest.StashKey[Settings]()
 _CASE = pytest.StashKey["Case"]()
 _OUTCOME = pytest.StashKey["Outcome"]()
+_PROBE = pytest.StashKey["_Probe"]()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -46,6 +51,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         action="store_true",
         help="allow record, once and live although CI is set",
     )
+    group.addoption(
+        settings_.OPTIONS["probe_prefix"],
+        dest="agentlatency_probe_prefix",
+        action="store_true",
+        help="replay each test again under another clock and other hash seeds, and compare what it sends",
+    )
+    group.addoption(settings_.OPTIONS["probe_pass"], dest="agentlatency_probe_pass", help=argparse.SUPPRESS)
     parser.addini(settings_.INI["mode"], "default of --latency-mode")
     parser.addini(settings_.INI["drift"], "default of --latency-drift")
     parser.addini(settings_.INI["counter"], "token counter: chars, tiktoken, claude, or another package's")
@@ -64,6 +76,15 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
 
 
+def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
+    """In the process of a second pass, move the clock before any code of the user's is imported."""
+    folder = early_config.known_args_namespace.agentlatency_probe_pass
+    if folder:
+        from pytest_agentlatency.capture import passes  # noqa: PLC0415
+
+        passes.enter(Path(folder))
+
+
 def pytest_configure(config: pytest.Config) -> None:
     """Register the markers, check the settings."""
     config.addinivalue_line(
@@ -72,6 +93,9 @@ def pytest_configure(config: pytest.Config) -> None:
         "replay them ever after",
     )
     config.addinivalue_line("markers", "latency_budget(*phrases): what the run must keep, as phrases")
+    config.addinivalue_line(
+        "markers", "moves_cache_prefix(reason=...): this test can't keep 'prefix stable'; the reason says why"
+    )
     try:
         config.stash[_SETTINGS] = settings_.from_sources(
             {name: getattr(config.option, f"agentlatency_{name}", None) for name in settings_.OPTIONS},
@@ -92,8 +116,11 @@ def _folders(config: pytest.Config) -> list[Path]:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Give each marked test its case. UsageError, naming the test and the marker, for a marker that can't be used."""
     marked = [item for item in items if _is_marked(item)]
+    probe = _Probe(config, [item.nodeid for item in marked])
+    items[:], marked = probe.wanted(items), probe.wanted(marked)
     if not marked:
         return
+    config.stash[_PROBE] = probe
     from pytest_agentlatency import case as cases  # noqa: PLC0415  # only suites with marked tests pay for it
     from pytest_agentlatency.cassette.errors import CassetteError  # noqa: PLC0415
 
@@ -151,7 +178,20 @@ def _case(item: pytest.Item, session: Settings) -> "Case":
         tuple(_phrases(item)),
         cases.cassette_path(identity, asked.cassette),
         named=asked.cassette is not None,
+        moves_prefix=_moves_prefix(item),
+        second_pass=item.config.stash[_PROBE].of(item),
     )
+
+
+def _moves_prefix(item: pytest.Item) -> str:
+    marker = item.get_closest_marker("moves_cache_prefix")
+    if marker is None:
+        return ""
+    reason = marker.kwargs.get("reason")
+    if marker.args or set(marker.kwargs) != {"reason"} or not isinstance(reason, str) or not reason.strip():
+        msg = f"moves_cache_prefix takes a reason and nothing else, got {marker.args!r} {marker.kwargs!r}: reason='...'"
+        raise SettingsError(msg)
+    return reason
 
 
 def _identity(item: pytest.Item) -> "Identity":
@@ -317,6 +357,62 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestR
     if report.when == "call" and outcome is not None and outcome.entry is not None:
         report.agentlatency = outcome.entry.to_json()  # type: ignore[attr-defined]
     return report
+
+
+class _Probe:
+    """The second pass of a session: in the process that asks for it, and in those that do it."""
+
+    def __init__(self, config: pytest.Config, tests: list[str]) -> None:
+        self._config, self._settings, self._tests = config, config.stash[_SETTINGS], tests
+        self._environment = dict(os.environ)
+        self._passed: dict[str, Passed] = {}
+
+    def wanted(self, items: list[pytest.Item]) -> list[pytest.Item]:
+        """In a pass, the tests that it is for; otherwise all."""
+        if not self._settings.probe_pass:
+            return items
+        from pytest_agentlatency.capture import passes  # noqa: PLC0415
+
+        tests = passes.wanted(Path(self._settings.probe_pass))
+        return [item for item in items if item.nodeid in tests]
+
+    def leave(self, item: pytest.Item, outcome: "Outcome") -> "Outcome":
+        """In a pass, hand over what the test sent; whether it passed is the first pass's affair."""
+        from pytest_agentlatency.capture import passes  # noqa: PLC0415
+        from pytest_agentlatency.case import Outcome  # noqa: PLC0415
+
+        if outcome.run is not None:
+            passes.leave(Path(self._settings.probe_pass), item.nodeid, outcome.run)
+        return Outcome()
+
+    def of(self, item: pytest.Item) -> "Callable[[Counter], tuple[Finding, ...]] | None":
+        """What finds a test's volatile requests; None when nobody asked."""
+        if not self._settings.probe_prefix or self._settings.probe_pass:
+            return None
+        return lambda counter: self._pass(item.nodeid).findings(item.nodeid, counter)
+
+    def _pass(self, test: str) -> "Passed":
+        """The passes of the whole session, when the first test asks; in a worker, which has its share, of one test."""
+        from pytest_agentlatency.capture import passes  # noqa: PLC0415
+
+        key = test if hasattr(self._config, "workerinput") else ""
+        if key not in self._passed:
+            self._passed[key] = passes.again(self._command(), [key] if key else self._tests)
+        return self._passed[key]
+
+    def _command(self) -> "Command":
+        """The session as it was started; nothing of it in parallel, and with no cache of pytest's but its own."""
+        from pytest_agentlatency.capture.passes import Command  # noqa: PLC0415
+
+        worker = getattr(self._config, "workerinput", None)
+        arguments = worker["mainargv"][1:] if worker else self._config.invocation_params.args
+        plugins = self._config.pluginmanager
+        return Command(
+            [*map(str, arguments), *(["-n0"] if plugins.hasplugin("xdist") else [])],
+            self._config.invocation_params.dir,
+            self._environment,
+            caches=plugins.hasplugin("cacheprovider"),
+        )
 
 
 class _Summary:

@@ -53,11 +53,21 @@ class Settings:
     allow_live: bool = False
     """Recording is allowed under CI."""
     ci: bool = False
+    probe_prefix: bool = False
+    """Each replay is done again under another clock and other hash seeds, and the requests are compared."""
+    probe_pass: str = ""
+    """The folder of such a pass, in the process that does it."""
 
 
 CALIBRATIONS = "latency-calibrations"
 """Default folder of calibration files, beside the ini file."""
-OPTIONS = {"mode": "--latency-mode", "drift": "--latency-drift", "allow_live": "--latency-allow-live"}
+OPTIONS = {
+    "mode": "--latency-mode",
+    "drift": "--latency-drift",
+    "allow_live": "--latency-allow-live",
+    "probe_prefix": "--latency-probe-prefix",
+    "probe_pass": "--latency-probe-pass",
+}
 INI = {
     "mode": "latency_mode",
     "drift": "latency_drift",
@@ -104,6 +114,8 @@ def from_sources(
         max_drift=_fraction(ini.get("max_drift"), f"ini value {INI['max_drift']}"),
         replay_tools=bool(ini.get("replay_tools")),
         allow_live=bool(options.get("allow_live")),
+        probe_prefix=bool(options.get("probe_prefix")),
+        probe_pass=str(options.get("probe_pass") or ""),
         ci=env.get("CI", "").lower() not in {"", "0", "false", "no"},
     )
     mode = _choice(Mode, options.get("mode"), OPTIONS["mode"])

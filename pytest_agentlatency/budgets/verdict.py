@@ -24,6 +24,8 @@ class Ruling(StrEnum):
     """Measured, but too little to decide (growth over a few turns)."""
     ADVICE = "advice"
     """Over the limit by a projection that is too uncertain to fail a test."""
+    WAIVED = "waived"
+    """Not judged, because the test says why it can't keep it."""
 
 
 @dataclass(frozen=True, slots=True)

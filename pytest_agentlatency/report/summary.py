@@ -38,6 +38,8 @@ class Entry:
     """Verdict on a live request -> calls."""
     headline: str = ""
     """Of the first budget that isn't kept."""
+    volatile: str = ""
+    """What in the requests depends on clock, hash seed or chance, by a second pass."""
     basis: Mapping[str, int] = field(default_factory=dict[str, int])
     """What budgets were judged on -> budgets; empty where no request changed."""
 
@@ -57,7 +59,7 @@ class Entry:
         return cls(**{key: value for key, value in data.items() if key in known})  # type: ignore[arg-type]
 
 
-def entry(test: str, mode: str, run: Run, judgements: Sequence[Judgement]) -> Entry:
+def entry(test: str, mode: str, run: Run, judgements: Sequence[Judgement], volatile: str = "") -> Entry:
     """Count one run of a test."""
     told = (each.overrun.headline for each in judgements if each.overrun)
     return Entry(
@@ -71,6 +73,7 @@ def entry(test: str, mode: str, run: Run, judgements: Sequence[Judgement]) -> En
         rulings=dict(Counter(str(each.ruling) for each in judgements)),
         verdicts=dict(Counter(str(call.verdict) for call in run.calls if call.verdict)),
         headline=next(told, ""),
+        volatile=volatile,
         basis=dict(Counter(map(_basis, judgements))) if any(call.drift for call in run.calls) else {},
     )
 
@@ -114,6 +117,9 @@ def _block(entries: Sequence[Entry]) -> Iterator[str]:
     short = [each for each in entries if each.short]
     if short:
         yield f"{_count(len(short), 'run')} shorter than recorded: {', '.join(_short(each) for each in short)}"
+    for each in entries:
+        if each.volatile:
+            yield f"requests that a second pass changed: {each.test} ({each.volatile})"
 
 
 def _short(each: Entry) -> str:
