@@ -115,6 +115,18 @@ def _folders(config: pytest.Config) -> list[Path]:
 @pytest.hookimpl(trylast=True)  # after what was deselected is gone: it neither runs nor writes
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Give each marked test its case. UsageError, naming the test and the marker, for a marker that can't be used."""
+    try:
+        _give_cases(config, items)
+    except pytest.UsageError as error:
+        if not hasattr(config, "workerinput"):
+            raise
+        # A worker of xdist that stops here is taken for crashed, and its words are lost: a report crosses over.
+        items.clear()
+        report = pytest.CollectReport("agent_latency", "failed", longrepr=str(error), result=[])
+        config.hook.pytest_collectreport(report=report)
+
+
+def _give_cases(config: pytest.Config, items: list[pytest.Item]) -> None:
     marked = [item for item in items if _is_marked(item)]
     probe = _Probe(config, [item.nodeid for item in marked])
     items[:], marked = probe.wanted(items), probe.wanted(marked)

@@ -1,137 +1,198 @@
 """`--latency-probe-prefix`: what only shows on another day or in another process."""
 
+import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from pytest_agentlatency.testing.builders import growing, recording
-from tests.support.prepared import marked, prepare
+from tests.support.prepared import HEAD, marked, prepare
 
 ROOT = str(Path(__file__).parents[2])
-TITLE = "*latency: requests under another clock and other hash seeds*"
-
-
-@pytest.fixture
-def probe(pytester, monkeypatch):
-    """Run a test that changes each body before it is sent, with and without the flag."""
-    monkeypatch.setenv("PYTHONPATH", ROOT)
-    prepare(pytester.path, recording(growing("linear", 3), tools=["search", "refund", "lookup", "cancel"]))
-    pytester.makeini("[pytest]\naddopts = -p no:cacheprovider\n")
-
-    def run(change, *options, phrases=("prefix stable",), marks=""):
-        source = marked(*phrases, body=f"run({change})", marks=marks)
-        (pytester.path / "test_agent.py").write_text(source, encoding="utf-8")
-        return pytester.runpytest_inprocess("-p", "no:randomly", *options)
-
-    return run
+OBSERVED = recording(growing("linear", 3), tools=["search", "refund", "lookup", "cancel"])
+TITLE = "latency: requests under another clock and other hash seeds"
 
 
 def system(expression):
+    """A change of each body: something at the end of its system prompt."""
     return f"lambda body: body.update(system='You are an agent. ' + {expression})"
 
 
-def test_a_minute_in_the_system_prompt_passes_within_it_and_is_found_by_the_second_pass(probe):
-    """FIELD_NOTES D2: all turns of a test are in one minute."""
-    clock = system("datetime.now().strftime('%H:%M')")
-    probe(clock).assert_outcomes(passed=1)
-    result = probe(clock, "--latency-probe-prefix")
-    result.assert_outcomes(failed=1)
-    result.stdout.fnmatch_lines([
-        "*turn 1: system_changed at system*: time differs with another clock*",
-        "* became *",
-        TITLE,
-        "turn 1 and 2 more: system_changed at system*",
-    ])  # fmt: skip
-
-
-@pytest.mark.parametrize(
-    "today",
-    [
-        "date.today().isoformat()",
-        "time.strftime('%A')",
-        "str(datetime.now().year)",
-        "time.ctime()[:10]",
-        "str(int(time.time()) // 86400)",
-    ],
+LATE = (
+    "lambda body: len(body['messages']) > 4 "
+    "and body['messages'][-1]['content'].append(dict(type='text', text=time.ctime()))"
 )
-def test_a_date_is_found_however_it_is_asked_for(probe, today):
-    result = probe(system(today), "--latency-probe-prefix", phrases=("turns at most 3",))
-    result.assert_outcomes(passed=1)
-    result.stdout.fnmatch_lines(["requests that a second pass changed: *::test_agent (system*another clock*)"])
+OUT_OF_A_SET = (
+    "lambda body: body.update(tools=[dict((t['name'], t) for t in body['tools'])[name] "
+    "for name in {t['name'] for t in body['tools']}])"
+)
+STABLE = "prefix stable"
+TESTS = (
+    marked("test_minute", STABLE, change=system("datetime.now().strftime('%H:%M')")),
+    marked("test_date", change=system("date.today().isoformat()")),
+    marked("test_weekday", change=system("time.strftime('%A')")),
+    marked("test_year", change=system("str(datetime.now().year)")),
+    marked("test_text", change=system("time.ctime()[:10]")),
+    marked("test_seconds", change=system("str(int(time.time()) // 86400)")),
+    marked("test_tools", STABLE, change=OUT_OF_A_SET),
+    marked("test_chance", change=system("os.urandom(8).hex()")),
+    marked("test_steady", STABLE),
+    marked("test_late", STABLE, change=LATE),
+    marked("test_excepted", "prefix stable except turns 3", change=LATE),
+    marked(
+        "test_waived", STABLE, change=system("time.ctime()"), marks="@pytest.mark.moves_cache_prefix(reason='a clock')"
+    ),
+    marked("test_torn", STABLE, change="lambda body: os.environ.get('PYTHONHASHSEED') == '2' and 1 / 0"),
+    "\ndef test_of_another_kind():\n    assert True\n",
+)
 
 
-def test_tools_out_of_a_set_are_found_as_reordered_by_another_hash_seed(probe):
+def write(folder, *tests):
+    """A suite of these tests, each with a cassette of its own."""
+    (folder / "pytest.ini").write_text("[pytest]\naddopts = -p no:randomly\n", encoding="utf-8")
+    (folder / "test_agent.py").write_text(HEAD + "".join(tests), encoding="utf-8")
+    for name in re.findall(r'run\("(\w+)"', "".join(tests)):
+        prepare(folder, name, OBSERVED)
+
+
+def run(folder, *options, environment=()):
+    """Run pytest in a process of its own, as its user does."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in {"PYTHONPATH": ROOT, "COLUMNS": "80", **dict(environment)}.items():
+            patch.setenv(name, value)
+        command = [sys.executable, "-m", "pytest", *options]
+        return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)  # noqa: S603
+
+
+def files(folder):
+    return {path.name: path.read_bytes() for path in folder.rglob("*") if path.is_file() and path.suffix != ".pyc"}
+
+
+class Probed:
+    """Every test of the suite, run in one session with the flag."""
+
+    def __init__(self, folder):
+        write(folder, *TESTS)
+        self.before = files(folder)
+        self.output = run(folder, "--latency-probe-prefix", "-rA", "-p", "no:cacheprovider").stdout
+        self.after = files(folder)
+
+    def passed(self, name):
+        return f"PASSED test_agent.py::{name}" in self.output
+
+    def of(self, name):
+        """What the report says of one test."""
+        found = re.search(rf"^_+ {name} _+$(.*?)(?=^_+ test_|^=)", self.output, re.MULTILINE | re.DOTALL)
+        return found[1] if found else ""
+
+
+@pytest.fixture(scope="module")
+def probed(tmp_path_factory):
+    return Probed(tmp_path_factory.mktemp("suite"))
+
+
+def test_a_minute_in_the_system_prompt_is_found_though_all_turns_are_within_it(probed):
+    """FIELD_NOTES D2."""
+    told = probed.of("test_minute")
+    assert not probed.passed("test_minute")
+    assert "1 prefix break, first at turn 1: system_changed" in told
+    assert "turn 1: system_changed at system[0], time differs with another clock: " in told
+    assert "turn 1 and 2 more: system_changed at system[0]: time differs with another clock" in told
+
+
+@pytest.mark.parametrize("name", ["date", "weekday", "year", "text", "seconds"])
+def test_a_date_is_found_however_it_is_asked_for(probed, name):
+    told = probed.of(f"test_{name}")
+    assert probed.passed(f"test_{name}")  # no budget of its is about the prefix
+    assert TITLE in told
+    assert re.search(r"system_changed at system\[0\]: .*differs with another clock", told)
+
+
+def test_each_test_whose_requests_change_is_in_the_summary(probed):
+    changed = re.findall(
+        r"^requests that a second pass changed: test_agent.py::test_(\w+) ", probed.output, re.MULTILINE
+    )
+    expected = "minute date weekday year text seconds tools chance late excepted waived"
+    assert sorted(changed) == sorted(expected.split())
+
+
+def test_tools_out_of_a_set_are_found_as_reordered_by_another_hash_seed(probed):
     """FIELD_NOTES D3."""
-    shuffled = "lambda body: body.update(tools=[tools[name] for name in {tool['name'] for tool in body['tools']}])"
-    change = shuffled.replace("tools[name]", "dict((t['name'], t) for t in body['tools'])[name]")
-    result = probe(change, "--latency-probe-prefix")
-    result.assert_outcomes(failed=1)
-    result.stdout.fnmatch_lines(["*tools_changed*tools reordered (same set) with another hash seed*"])
+    assert not probed.passed("test_tools")
+    assert "tools reordered (same set) with another hash seed" in probed.of("test_tools")
 
 
-def test_an_id_out_of_chance_is_put_down_to_neither(probe):
-    result = probe(system("os.urandom(8).hex()"), "--latency-probe-prefix", phrases=("turns at most 3",))
-    result.stdout.fnmatch_lines(["requests that a second pass changed: *any second run*"])
+def test_an_id_out_of_chance_is_put_down_to_neither(probed):
+    assert "differs with any second run" in probed.of("test_chance")
 
 
-def test_an_agent_that_depends_on_nothing_passes_and_nothing_is_said(probe):
-    result = probe("", "--latency-probe-prefix", "-rP")
+def test_of_an_agent_that_depends_on_nothing_nothing_is_said(probed):
+    assert probed.passed("test_steady")
+    assert TITLE not in probed.of("test_steady")
+
+
+def test_a_date_at_one_turn_is_excused_where_that_turn_is(probed):
+    assert not probed.passed("test_late")
+    assert "turn 3: messages_changed at messages[4]" in probed.of("test_late")
+    assert probed.passed("test_excepted")
+    assert TITLE in probed.of("test_excepted")
+
+
+def test_a_test_that_says_why_it_moves_its_prefix_is_not_judged_for_it(probed):
+    assert probed.passed("test_waived")
+    assert re.search(r"waived +prefix stable: moves_cache_prefix: a clock", probed.of("test_waived"))
+
+
+def test_a_pass_that_sent_nothing_fails_the_test_and_shows_what_it_printed(probed):
+    """Nothing to compare is no stable prefix."""
+    assert not probed.passed("test_torn")
+    told = probed.of("test_torn")
+    assert "the second pass of test_agent.py::test_torn sent fewer calls (seed 2)" in told
+    assert "ZeroDivisionError" in told
+
+
+def test_tests_of_another_kind_are_left_alone(probed):
+    assert probed.passed("test_of_another_kind")
+
+
+def test_no_file_is_changed(probed):
+    assert probed.after == probed.before
+
+
+def test_under_xdist_each_worker_probes_its_own_test(tmp_path):
+    write(tmp_path, marked("test_year", STABLE, change=system("time.strftime('%Y')")))
+    done = run(tmp_path, "--latency-probe-prefix", "-n1")
+    assert "with another clock" in done.stdout, done.stdout
+    assert "1 failed" in done.stdout
+
+
+def in_process(pytester, *tests):
+    write(pytester.path, *tests)
+    return pytester.runpytest_inprocess()
+
+
+def test_without_the_flag_there_is_no_second_pass(pytester):
+    result = in_process(pytester, marked("test_minute", STABLE, change=system("datetime.now().strftime('%Y')")))
     result.assert_outcomes(passed=1)
-    result.stdout.no_fnmatch_line(TITLE)
-    result.stdout.no_fnmatch_line("requests that a second pass changed*")
 
 
-def test_a_date_at_the_end_of_the_conversation_is_excused_where_that_turn_is(probe):
-    last = "body['messages'][-1]['content'].append(dict(type='text', text=time.ctime()))"
-    change = f"lambda body: len(body['messages']) > 4 and {last}"
-    result = probe(change, "--latency-probe-prefix", phrases=("prefix stable except turns 3",))
-    result.assert_outcomes(passed=1)
-    probe(change, "--latency-probe-prefix").assert_outcomes(failed=1)
-
-
-def test_a_test_that_moves_its_prefix_and_says_why_is_not_judged_for_it(probe):
-    marks = "@pytest.mark.moves_cache_prefix(reason='the clock is the product')"
-    result = probe(system("time.ctime()"), "--latency-probe-prefix", "-rP", marks=marks)
-    result.assert_outcomes(passed=1)
-    result.stdout.fnmatch_lines(["waived *: moves_cache_prefix: the clock is the product", "budgets: 1 waived"])
-
-
-def test_the_waiver_holds_without_a_second_pass_too_and_for_that_budget_only(probe):
+def test_the_waiver_holds_for_that_budget_only(pytester):
     marks = "@pytest.mark.moves_cache_prefix(reason='a counter is wanted')"
     change = "lambda body: body.update(system=str(len(body['messages'])))"
-    probe(change).assert_outcomes(failed=1)
-    probe(change, marks=marks).assert_outcomes(passed=1)
-    probe(change, marks=marks, phrases=("prefix stable", "turns at most 2")).assert_outcomes(failed=1)
+    result = in_process(
+        pytester,
+        marked("test_counter", STABLE, change=change),
+        marked("test_waived", STABLE, change=change, marks=marks),
+        marked("test_longer", STABLE, "turns at most 2", change=change, marks=marks),
+    )
+    result.assert_outcomes(passed=1, failed=2)
+    result.stdout.fnmatch_lines(["*3 turns, budget 2*"])
 
 
 @pytest.mark.parametrize("arguments", ["", "'because'", "reason=''", "reason=1", "reason='x', turns=3"])
-def test_a_waiver_without_a_reason_is_refused_at_collection(probe, arguments):
-    result = probe("", marks=f"@pytest.mark.moves_cache_prefix({arguments})")
+def test_a_waiver_without_a_reason_is_refused_at_collection(pytester, arguments):
+    result = in_process(pytester, marked("test_it", marks=f"@pytest.mark.moves_cache_prefix({arguments})"))
     assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines(["*test_agent.py::test_agent: moves_cache_prefix takes a reason*"])
-
-
-def test_a_pass_that_can_not_be_done_fails_the_test_and_shows_what_it_printed(probe):
-    """Nothing to compare is no stable prefix."""
-    change = "lambda body: os.environ.get('PYTHONHASHSEED') == '2' and 1 / 0"
-    result = probe(change, "--latency-probe-prefix")
-    result.assert_outcomes(failed=1)
-    result.stdout.fnmatch_lines(["*the second pass of test_agent.py::test_agent sent nothing (seed 2)*"])
-
-
-def test_the_cassette_and_the_folder_stay_as_they_were(probe, pytester):
-    def files():
-        return {
-            path: path.read_bytes() for path in pytester.path.rglob("*") if path.is_file() and path.suffix != ".pyc"
-        }
-
-    (pytester.path / "test_agent.py").write_text(marked("prefix stable", body=f"run({system('time.ctime()')})"))
-    before = files()
-    probe(system("time.ctime()"), "--latency-probe-prefix")
-    assert files() == before
-
-
-def test_under_xdist_each_worker_probes_its_own_test(probe):
-    result = probe(system("time.strftime('%Y')"), "--latency-probe-prefix", "-n1")
-    result.assert_outcomes(failed=1)
-    result.stdout.fnmatch_lines(["*with another clock*"])
+    result.stderr.fnmatch_lines(["*test_agent.py::test_it: moves_cache_prefix takes a reason*"])
