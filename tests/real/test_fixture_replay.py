@@ -19,8 +19,8 @@ FIXTURES = Path(__file__).parents[2] / "fixtures"
 NAMES = ("test_prefix_cache_on", "test_prefix_cache_off", "test_clock_in_the_system_prompt")
 BUDGET = """
 import pytest
-from agents.react import answer
-from test_react_agent import QUESTION, clocked
+from agents.react import answer, clocked
+from test_react_agent import QUESTION
 
 @pytest.mark.agent_latency(cassette="test_react_agent/{name}")
 @pytest.mark.latency_budget({phrase!r})
@@ -77,8 +77,7 @@ def test_a_clock_in_the_system_prompt_is_named_as_what_breaks_the_prefix(team):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_context_grows_linearly_past_4k(team, name):
-    team.judged(name, "context growth is linear").assert_outcomes(passed=1)
+def test_context_grows_past_4k(name):
     turns = recorded(name).turns
     assert len(turns) >= 6
     assert turns[0].call.usage.context < 1000
