@@ -11,18 +11,21 @@ Refuses to touch `time` itself, or a loop that isn't asyncio's own (uvloop, trio
 import asyncio
 import math
 import sys
-import time
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Awaitable, Callable
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import Any
 from unittest import mock
 
+from pytest_agentlatency.model import clock
+from pytest_agentlatency.model.clock import Ns
+
 IO_GRACE_S = 1.0
 """How many real seconds a newly seen socket may keep virtual time from jumping; then it counts as idle (pooled)."""
 HOLD_S = 30.0
-"""How many real seconds an executor job may keep virtual time from jumping; then a hung one still meets its timeout."""
+"""How many real seconds a job in a thread or process may keep virtual time from jumping,
+so that a hung one meets its timeout, and one that waits in the background costs this once."""
 
 
 @dataclass(slots=True)
@@ -56,17 +59,18 @@ _ANYIO_JOB = "run_sync_in_worker_thread"
 
 @dataclass(slots=True)
 class Jobs:
-    """Work that loops have in threads.
+    """Work that loops have in threads and processes.
 
-    Counted from before a loop is virtualised: an agent may hand some away on its way to its first call, as the SDKs do,
+    Known from before a loop is virtualised: an agent may hand some away on its way to its first call, as the SDKs do,
     and another agent of the loop must not run ahead of it.
     """
 
-    _running: Counter[int] = field(default_factory=Counter)
+    _running: defaultdict[int, dict[object, Ns]] = field(default_factory=lambda: defaultdict(dict))
 
-    def of(self, loop: Any) -> int:
-        """How many jobs of a loop haven't come back to it."""
-        return self._running[id(loop)]
+    def patience(self, loop: Any) -> float:
+        """How many real seconds the loop has to wait at most for jobs that haven't come back to it."""
+        newest = max(self._running[id(loop)].values(), default=None)
+        return 0.0 if newest is None else HOLD_S - (clock.now() - newest) / 1e9
 
     def install(self, stack: ExitStack) -> None:
         """Count until the stack closes."""
@@ -75,31 +79,39 @@ class Jobs:
 
         base: Any = asyncio.BaseEventLoop
         backend: Any = anyio_threads.AsyncIOBackend
+        process: Any = asyncio.subprocess.Process
         for owner, name, patched in (
             (base, "run_in_executor", self._counting(base.run_in_executor)),
             # Closing the executor guards a join in a plain thread with a timer; jumping to it would fire it.
             (base, "shutdown_default_executor", self._awaiting(base.shutdown_default_executor)),
+            # A process counts while its end is awaited; one that serves the agent all along is like an idle socket.
+            (process, "wait", self._awaiting(process.wait)),
+            (process, "communicate", self._awaiting(process.communicate)),
             (backend, _ANYIO_JOB, classmethod(self._awaiting(getattr(backend, _ANYIO_JOB).__func__))),
         ):
             stack.enter_context(mock.patch.object(owner, name, patched))
 
+    def _begin(self, loop: Any) -> Callable[..., Any]:
+        """A job begins; what is returned ends it."""
+        jobs, job = self._running[id(loop)], object()
+        jobs[job] = clock.now()
+        return lambda *_: jobs.pop(job)
+
     def _counting(self, original: Callable[..., Any]) -> Callable[..., Any]:
         def run_in_executor(loop: Any, *args: Any) -> Any:
-            future, key = original(loop, *args), id(loop)
-            self._running[key] += 1
-            future.add_done_callback(lambda _: self._running.subtract((key,)))
+            future = original(loop, *args)
+            future.add_done_callback(self._begin(loop))
             return future
 
         return run_in_executor
 
     def _awaiting(self, original: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[Any]]:
         async def counted(owner: Any, *args: Any, **kwargs: Any) -> Any:
-            key = id(asyncio.get_running_loop())
-            self._running[key] += 1
+            end = self._begin(asyncio.get_running_loop())
             try:
                 return await original(owner, *args, **kwargs)
             finally:
-                self._running[key] -= 1
+                end()
 
         return counted
 
@@ -156,8 +168,9 @@ class VirtualLoop:
 
     def restore(self) -> None:
         """Put the loop's own clock back, from where virtual time stands: pending timers keep their order."""
-        ahead = self._now - time.monotonic()
-        self.loop.time = lambda: time.monotonic() + ahead
+        real = type(self.loop).time
+        ahead = self._now - real(self.loop)
+        self.loop.time = lambda: real(self.loop) + ahead
         if not self.loop.is_closed():
             del self.loop._selector.select  # noqa: SLF001
 
@@ -178,8 +191,9 @@ class VirtualLoop:
 
     def _hold(self) -> list[Any]:
         """Wait in real time, but virtual time stands still, while work outside the loop may still answer."""
-        if self._jobs.of(self.loop):
-            return self._select(HOLD_S)
+        patience = self._jobs.patience(self.loop)
+        if patience > 0:
+            return self._select(patience)
         fresh = self._sockets() - self._idle
         if not fresh:
             return []
