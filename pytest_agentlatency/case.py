@@ -11,10 +11,11 @@ from pathlib import Path
 from typing import Any
 
 from pytest_agentlatency.agent_run import AgentRun
-from pytest_agentlatency.analysis import counters
+from pytest_agentlatency.analysis import assembly, counters
 from pytest_agentlatency.analysis.calibration import Calibration
 from pytest_agentlatency.analysis.counters import Counter, CounterError
-from pytest_agentlatency.budgets import analyses
+from pytest_agentlatency.budgets import analyses, baseline
+from pytest_agentlatency.budgets.baseline import Baseline, BaselineError, Settled
 from pytest_agentlatency.budgets.budget import judge
 from pytest_agentlatency.budgets.figure import Figures
 from pytest_agentlatency.budgets.phrase import Phrase, StablePrefix
@@ -34,9 +35,10 @@ from pytest_agentlatency.cassette.vcr import honoured
 from pytest_agentlatency.cassette.vetting import vet
 from pytest_agentlatency.model import units
 from pytest_agentlatency.model.mode import Mode
+from pytest_agentlatency.model.provenance import Provenance
 from pytest_agentlatency.model.recording import Recording
 from pytest_agentlatency.model.run import Run
-from pytest_agentlatency.report import failure, probe, summary
+from pytest_agentlatency.report import acceptedfile, failure, probe, summary
 from pytest_agentlatency.settings import INI, DriftPolicy, Settings
 
 _FORBIDDEN = r"<>?%*:|\"'/\\"
@@ -241,7 +243,8 @@ class Case:
         figures = _with_findings(figures, findings)
         judgements = tuple(self._judge(phrase, told.run, figures) for phrase in self.phrases)
         broken = failure.message(judgements, told.run, strict=self.settings.strict_growth)
-        message = "\n\n".join(problems) or broken
+        settled = self._settled(session, told.run, judgements) if not problems else Settled()
+        message = "\n\n".join(problems) or broken or settled.failure
         kept = self._keep(session, trustworthy=not problems, passed=passed and not message)
         word = {Mode.REPLAY: "replayed", Mode.RECORD: "recorded", Mode.LIVE: "live"}[session.plan.mode]
         return Outcome(
@@ -250,8 +253,12 @@ class Case:
                 *_noted(session.notes),
                 *(((probe.TITLE, "\n".join(probe.lines(findings))),) if findings else ()),
                 *(failure.sections(told.run, judgements) if told.run.lanes else ()),
+                *((("latency: accepted figures", "\n".join(settled.lines)),) if settled.lines else ()),
             ),
-            entry=summary.entry(self.identity.nodeid, word, told.run, judgements, probe.word(findings)),
+            entry=replace(
+                summary.entry(self.identity.nodeid, word, told.run, judgements, probe.word(findings)),
+                accepted=settled.retimed,
+            ),
             run=told.run,
             judgements=judgements,
         )
@@ -269,6 +276,35 @@ class Case:
         if self.moves_prefix and isinstance(phrase, StablePrefix):
             return Judgement(phrase, Ruling.WAIVED, "stable", reason=f"moves_cache_prefix: {self.moves_prefix}")
         return judge(phrase, run, figures)
+
+    def _settled(self, session: Session, run: Run, judgements: Sequence[Judgement]) -> Settled:
+        """What becomes of the accepted figures: compared, or, where that is asked for, replaced."""
+        if session.plan.mode is not Mode.REPLAY or not judgements:
+            return Settled()
+        path = acceptedfile.path_of(self.path)
+        try:
+            held = acceptedfile.read(path)
+        except BaselineError as error:
+            return Settled(str(error))
+        retimed = any(call.drift for call in run.calls)
+        now = baseline.baseline(judgements, run.facts.recorded, retimed=retimed)
+        if not self.settings.update:
+            return baseline.settle(held, now, judgements)
+        if held is None or held.recorded != now.recorded:
+            held = self._as_recorded(session)
+        settled = baseline.update(held, now, judgements, loosen=self.settings.loosen)
+        if settled.written is not None:
+            acceptedfile.write(path, settled.written)
+        return settled
+
+    def _as_recorded(self, session: Session) -> Baseline:
+        """The figures of the recording itself, before any change."""
+        recording = session.plan.document.recording
+        readings = assembly.read(recording)
+        run = assembly.from_readings(readings, recording, provenance=Provenance.REPLAYED)
+        prompts = {reading.call.record.id: reading.prompt for reading in readings}
+        figures = analyses.figures(run, prompts, session.plan.counter)
+        return baseline.baseline([judge(each, run, figures) for each in self.phrases], run.facts.recorded, retimed=False)
 
     def _too_far(self, run: Run) -> tuple[str, ...]:
         """Say of the request that is furthest from the recorded one that its recorded answer proves nothing."""
@@ -298,9 +334,11 @@ class Case:
             store.save(self.path, document)
             self._kept = document
             return ""
-        rejected = store.reject(self.path, document)
+        told = f"the recording was not kept: it is at {store.reject(self.path, document)}"
+        if not trustworthy:
+            return f"{told}, for a look only."
         return (
-            f"the recording was not kept: it is at {rejected}, and the cassette is as it was. "
+            f"{told}, and the cassette is as it was. "
             f"If it is right and only a budget is not, rename it to {self.path.name} and mend the budget."
         )
 

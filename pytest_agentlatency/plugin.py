@@ -58,6 +58,18 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         help="replay each test again under another clock and other hash seeds, and compare what it sends",
     )
     group.addoption(settings_.OPTIONS["probe_pass"], dest="agentlatency_probe_pass", help=argparse.SUPPRESS)
+    group.addoption(
+        settings_.OPTIONS["update"],
+        dest="agentlatency_update",
+        action="store_true",
+        help="accept the figures of replays: shows old and new, refuses what is worse, keeps them beside the cassette",
+    )
+    group.addoption(
+        settings_.OPTIONS["loosen"],
+        dest="agentlatency_loosen",
+        action="store_true",
+        help="accept worse figures too (implies --latency-update)",
+    )
     parser.addini(settings_.INI["mode"], "default of --latency-mode")
     parser.addini(settings_.INI["drift"], "default of --latency-drift")
     parser.addini(settings_.INI["counter"], "token counter: chars, tiktoken, claude, or another package's")
@@ -143,7 +155,7 @@ def _give_cases(config: pytest.Config, items: list[pytest.Item]) -> None:
             msg = f"{item.nodeid}: {error}"
             raise pytest.UsageError(msg) from None
         # First of all fixtures: no call in another one, of whatever scope, goes past the run unseen.
-        names: list[str] = item.fixturenames  # type: ignore[attr-defined]  # every item that takes fixtures has it
+        names = _fixture_names(item)
         _take_off_vcr(item, names)
         if "agent_run" in names:
             names.remove("agent_run")
@@ -164,6 +176,17 @@ def _take_off_vcr(item: pytest.Item, names: list[str]) -> None:
         )
         raise pytest.UsageError(msg)
     names.remove("vcr")
+
+
+def _fixture_names(item: pytest.Item) -> list[str]:
+    names: list[str] | None = getattr(item, "fixturenames", None)
+    if names is None:
+        msg = (
+            f"{item.nodeid}: agent_latency can't be used on a {type(item).__name__}, which takes no fixtures. "
+            "Mark test functions, their classes or modules only."
+        )
+        raise pytest.UsageError(msg)
+    return names
 
 
 def _is_marked(item: pytest.Item) -> bool:

@@ -215,8 +215,9 @@ class Session:
             url = str(asked["uri"])
             request = Request(str(asked["method"]), url, (), body.encode() if isinstance(body, str) else body)
             if registry.recognise(request) is not None:
+                stack = self._others.stack(url)
                 yield (
-                    f"a model call to {url} went through an HTTP stack that can't be timed.\n"
+                    f"a model call to {url} went through {stack}, an HTTP stack that can't be timed.\n"
                     "Chunks are only seen in httpx and httpx2: give the agent's client one of these."
                 )
 

@@ -197,7 +197,10 @@ def _async(seam: _Seam) -> Send:
 
 def _may_be_model(request: Any) -> bool:
     """Cheap, and before the body is read: uploads and downloads of the agent's tools are left alone."""
-    return request.method == "POST" and "json" in request.headers.get("content-type", "")
+    kind = request.headers.get("content-type")
+    if kind is None:  # a body given as bytes, of which raw clients often don't say what it is
+        return request.method == "POST" and "content-length" in request.headers
+    return request.method == "POST" and "json" in kind
 
 
 def _pairs(headers: Any) -> Headers:

@@ -74,6 +74,7 @@ class OtherHTTP:
         self._context = ExitStack()
         self._cassette: Any = None
         self.misses: list[Seen] = []
+        self._stacks: dict[str, str] = {}
 
     def __enter__(self) -> Self:
         """Import vcrpy and patch the HTTP libraries that are installed."""
@@ -105,7 +106,12 @@ class OtherHTTP:
         counts = self._cassette.play_counts
         return tuple(_seen(each) for at, each in enumerate(self._cassette.requests) if not counts[at])
 
+    def stack(self, url: str) -> str:
+        """The HTTP library that asked for a URL, as `interactions` spell it, while this context was in place."""
+        return self._stacks.get(url, "another client")
+
     def _learn(self, request: Any) -> Any:
+        self._stacks[clean_url(request.uri)] = _stack(inspect.currentframe())
         fields = tuple((name, plainbody.header(value)) for name, value in request.headers.items())
         self._learned.add(Sent(request.method, request.uri, fields, b""))
         return request

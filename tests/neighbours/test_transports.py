@@ -104,7 +104,7 @@ def test_a_model_call_through_requests_names_the_stack_that_is_not_seen():
     with SimulatedModel(Reply("hello")) as model:
         session, document = record(lambda: requests.post(f"{model.url}/v1/messages", json=ASK, timeout=9))
     assert document.recording.attempts == ()
-    assert any("HTTP stack that can't be timed" in problem for problem in session.problems())
+    assert any("through requests, an HTTP stack that can't be timed" in problem for problem in session.problems())
 
 
 def test_a_model_call_that_moved_to_requests_is_refused_in_replay():

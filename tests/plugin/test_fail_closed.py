@@ -392,13 +392,18 @@ def test_sockets_are_as_they_were_afterwards(suite):
     assert socket.getaddrinfo is resolver
 
 
-@pytest.mark.parametrize("client", ["by_urllib", "by_requests", "by_aiohttp"])
-def test_an_agent_that_only_uses_a_stack_that_cannot_be_timed_is_told_when_it_is_recorded(suite, client):
+@pytest.mark.parametrize(
+    ("client", "stack"), [("by_urllib", "urllib.request"), ("by_requests", "requests"), ("by_aiohttp", "aiohttp")]
+)
+def test_an_agent_that_only_uses_a_stack_that_cannot_be_timed_is_told_when_it_is_recorded(suite, client, stack):
     """FIELD_NOTES A3: not a green test without figures, and no cassette that would replay it unseen."""
     suite.write(HEAD + f"\n@pytest.mark.agent_latency\ndef test_agent(url):\n    {client}(url)\n")
     result = suite.run("--latency-mode=record")
     result.assert_outcomes(failed=1)
-    result.stdout.fnmatch_lines(["a model call to *v1/messages went through an HTTP stack that can't be timed."])
+    result.stdout.fnmatch_lines([
+        f"a model call to *v1/messages went through {stack}, an HTTP stack that can't be timed.",
+        "the recording was not kept: it is at *test_agent.yaml.rejected, for a look only.",
+    ])  # fmt: skip
     assert not suite.cassette().exists()
 
 

@@ -214,3 +214,32 @@ def test_the_marker_is_registered(suite):
             "@pytest.mark.latency_budget([*]phrases): *",
         ]
     )
+
+
+def test_an_item_that_takes_no_fixtures_is_refused_by_name(suite):
+    """A hook may mark whatever was collected, files of other kinds among it."""
+    (suite.path / "cases.yml").touch()
+    (suite.path / "conftest.py").write_text("""
+import pytest
+
+class Cases(pytest.File):
+    def collect(self):
+        yield Case.from_parent(self, name="one")
+
+class Case(pytest.Item):
+    def runtest(self):
+        pass
+
+def pytest_collect_file(parent, file_path):
+    if file_path.suffix == ".yml":
+        return Cases.from_parent(parent, path=file_path)
+
+def pytest_collection_modifyitems(items):
+    for item in items:
+        item.add_marker(pytest.mark.agent_latency)
+""")
+    result = suite.run()
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(
+        ["ERROR: cases.yml::one: agent_latency can't be used on a Case, which takes no fixtures.*"]
+    )

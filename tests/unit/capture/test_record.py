@@ -143,6 +143,15 @@ def test_a_connection_that_fails_has_no_response():
     assert attempt.failure.kind == "ConnectError"
 
 
+def test_a_body_that_does_not_say_what_it_is_is_a_model_call_all_the_same():
+    """A loop without an SDK often posts its JSON as it is."""
+    asked = b'{"model":"m","max_tokens":9,"messages":[{"role":"user","content":"hi"}]}'
+    with SimulatedModel(Reply("hello")) as model:
+        session, document = record(httpx.post, f"{model.url}/v1/messages", content=asked)
+    assert len(document.recording.attempts) == 1
+    assert session.problems() == ()
+
+
 @pytest.mark.parametrize("coding", ["gzip", "deflate"])
 def test_a_compressed_body_is_stored_decoded_with_its_coding_noted(coding):
     """FIELD_NOTES A21."""
