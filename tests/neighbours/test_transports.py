@@ -27,15 +27,11 @@ ANSWER = {
 
 async def through_aiohttp(url, **options):
     """The SDK's own client on aiohttp; when each text came."""
-    moments = []
     async with anthropic.AsyncAnthropic(
         base_url=url, api_key="x", http_client=anthropic.DefaultAioHttpClient(), **options
     ) as client:
         async with client.messages.stream(**ASK) as stream:
-            async for event in stream:
-                if event.type == "text":
-                    moments.append(time.perf_counter())
-        return moments
+            return [time.perf_counter() async for event in stream if event.type == "text"]
 
 
 async def loop_through_aiohttp(url):
@@ -52,7 +48,7 @@ async def loop_through_aiohttp(url):
 
 
 def test_aiohttp_behind_httpx_is_one_exchange_with_its_chunks_when_they_came():
-    """FIELD_NOTES A4; vcrpy's stub of aiohttp would have read the whole body before it handed it on."""
+    """Field note A4; vcrpy's stub of aiohttp would have read the whole body before it handed it on."""
     with SimulatedModel(Reply("abcdefghijklmnopqrst"), costs=FIVE) as model:
         session, document = asyncio.run(record_async(through_aiohttp, model.url))
     (attempt,) = document.recording.attempts
