@@ -1,4 +1,4 @@
-"""freezegun and time-machine in the suite: durations are as without them, nothing hangs (FIELD_NOTES B19)."""
+"""freezegun and time-machine in the suite: durations are as without them, nothing hangs (Field note B19)."""
 
 import asyncio
 

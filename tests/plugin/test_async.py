@@ -1,4 +1,4 @@
-"""Sync and async tests, clients and fixtures, whatever runs the loop. FIELD_NOTES A29."""
+"""Sync and async tests, clients and fixtures, whatever runs the loop. Field note A29."""
 
 import pytest
 
@@ -163,7 +163,7 @@ async def test_agent(client, town):
 
 
 def test_a_thread_pool(suite):
-    """FIELD_NOTES A6: every call is seen, and each gets its own answer."""
+    """Field note A6: every call is seen, and each gets its own answer."""
     both_ways(
         suite,
         """

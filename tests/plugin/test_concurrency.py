@@ -1,4 +1,4 @@
-"""Sub-agents side by side: who is answered with what doesn't depend on who comes first. FIELD_NOTES A5."""
+"""Sub-agents side by side: who is answered with what doesn't depend on who comes first. Field note A5."""
 
 import asyncio
 import random
@@ -99,7 +99,7 @@ def test_equal_requests_are_answered_first_in_first_out():
 
 
 def test_a_thread_that_outlives_its_test_is_told_there(suite):
-    """FIELD_NOTES A6: its calls are neither the next test's nor on their way to the model."""
+    """Field note A6: its calls are neither the next test's nor on their way to the model."""
     suite.written()
     suite.write("""
 import threading

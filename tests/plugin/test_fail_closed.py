@@ -396,7 +396,7 @@ def test_sockets_are_as_they_were_afterwards(suite):
     ("client", "stack"), [("by_urllib", "urllib.request"), ("by_requests", "requests"), ("by_aiohttp", "aiohttp")]
 )
 def test_an_agent_that_only_uses_a_stack_that_cannot_be_timed_is_told_when_it_is_recorded(suite, client, stack):
-    """FIELD_NOTES A3: not a green test without figures, and no cassette that would replay it unseen."""
+    """Field note A3: not a green test without figures, and no cassette that would replay it unseen."""
     suite.write(HEAD + f"\n@pytest.mark.agent_latency\ndef test_agent(url):\n    {client}(url)\n")
     result = suite.run("--latency-mode=record")
     result.assert_outcomes(failed=1)

@@ -54,7 +54,7 @@ def test_agent(row, url):
 
 
 def test_a_clean_up_that_calls_the_model_is_refused_in_a_replay(suite):
-    """FIELD_NOTES A6: the verdict has been given, but nothing leaves all the same."""
+    """Field note A6: the verdict has been given, but nothing leaves all the same."""
     suite.written()
     asked = suite.received
     suite.write(TIDY)

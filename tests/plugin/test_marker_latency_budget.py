@@ -84,7 +84,7 @@ def test_a_broken_budget_fails_the_replay(suite):
 
 
 def test_the_limit_itself_is_kept(suite):
-    """FIELD_NOTES E9: inclusive, whatever the word."""
+    """Field note E9: inclusive, whatever the word."""
     suite.written(budgeted("turns under 3", "turns < 3", "turns <= 3", "turns at most 3"))
     suite.run().stdout.fnmatch_lines(["budgets: 4 kept"])
 

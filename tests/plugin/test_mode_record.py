@@ -18,7 +18,7 @@ def test_the_cassette_stands_beside_the_module(suite):
 
 
 def test_recording_twice_replaces(suite):
-    """FIELD_NOTES A17: there is no append."""
+    """Field note A17: there is no append."""
     cassette = suite.written()
     first = cassette.read_bytes()
     suite.record()
@@ -28,7 +28,7 @@ def test_recording_twice_replaces(suite):
 
 @pytest.mark.parametrize(("source", "said"), [(FAILS, "*the body fails*"), (BREAKS, "*3 turns, budget 2*")])
 def test_a_failed_test_leaves_the_old_cassette_and_a_rejected_one(suite, source, said):
-    """FIELD_NOTES A16."""
+    """Field note A16."""
     cassette = suite.written()
     before = cassette.read_bytes()
     suite.write(source)

@@ -4,7 +4,7 @@ import pytest
 
 
 def test_without_a_cassette_the_test_fails_with_the_command_that_records_it(suite):
-    """FIELD_NOTES A18: nothing is sent, and the message can be pasted into a shell."""
+    """Field note A18: nothing is sent, and the message can be pasted into a shell."""
     suite.write()
     result = suite.run()
     result.assert_outcomes(failed=1)

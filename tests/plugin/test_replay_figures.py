@@ -53,7 +53,7 @@ def seen(suite):
 
 
 def test_every_nanosecond_is_the_recorded_one(suite):
-    """FIELD_NOTES B23: time to first token is never ~0 by accident, it is what was recorded."""
+    """Field note B23: time to first token is never ~0 by accident, it is what was recorded."""
     suite.serve(searches(4), costs=CostModel(fixed=3 * MS, decode=1 * MS))
     cassette = suite.written(KEEPS)
     recorded = told(assembly.assemble(store.load(cassette).recording))
@@ -94,7 +94,7 @@ def slowed(cassette, factor):
 
 @pytest.mark.parametrize("agent", ["loop(url)", "asyncio.run(loop_async(url))"])
 def test_a_run_of_minutes_replays_in_a_moment(suite, agent):
-    """FIELD_NOTES E2: the recorded minute and a half is in the figures, not on the clock."""
+    """Field note E2: the recorded minute and a half is in the figures, not on the clock."""
     suite.serve(searches(6), costs=CostModel(fixed=1 * MS))
     source = KEEPS.replace("loop(url)", agent)
     cassette = suite.written(source)
@@ -128,7 +128,7 @@ def test_agent(agent_run, url):
 
 
 def test_a_replay_is_the_same_under_a_clock_that_is_frozen(suite, monkeypatch):
-    """FIELD_NOTES B19: suites that freeze time break durations measured by the module's attribute."""
+    """Field note B19: suites that freeze time break durations measured by the module's attribute."""
     cassette = suite.written(KEEPS)
     recorded = told(assembly.assemble(store.load(cassette).recording))
     frozen = FakeClock()

@@ -23,7 +23,7 @@ def test_the_same_requests_are_identical(suite):
 
 
 def test_a_changed_request_is_drifted_and_played_on(suite):
-    """FIELD_NOTES A1: never accepted in silence, and the tokens are those of the request as it is now."""
+    """Field note A1: never accepted in silence, and the tokens are those of the request as it is now."""
     result = changed(
         suite,
         """
@@ -167,7 +167,7 @@ def test_an_agent_that_swallows_it_fails_all_the_same(suite, how):
 
 
 def test_a_run_that_stops_early_is_told_and_is_no_improvement(suite):
-    """FIELD_NOTES A20: turns 2/5; a total of fewer is not a smaller total."""
+    """Field note A20: turns 2/5; a total of fewer is not a smaller total."""
     suite.serve(searches(5))
     suite.written()
     suite.write("""
@@ -207,14 +207,14 @@ def test_agent(url):
 
 
 def test_no_call_at_all_fails(suite):
-    """FIELD_NOTES A3."""
+    """Field note A3."""
     result = changed(suite, "\n@pytest.mark.agent_latency\ndef test_agent(url):\n    pass\n")
     result.assert_outcomes(failed=1)
     result.stdout.fnmatch_lines(["no model call was observed during the test."])
 
 
 def test_declared_volatile_spans_are_no_reason_to_refuse(suite):
-    """FIELD_NOTES A12: a span that changes with every run is declared, and strict matching lets it pass."""
+    """Field note A12: a span that changes with every run is declared, and strict matching lets it pass."""
     source = """
 import os
 

@@ -112,7 +112,7 @@ def test_a_broken_budget_is_a_failure_in_junits_file(suite):
 
 
 def test_no_time_is_shown_without_where_it_comes_from(suite):
-    """FIELD_NOTES E2: a replayed figure says so."""
+    """Field note E2: a replayed figure says so."""
     result = judged(suite)
     result.stdout.fnmatch_lines(["times in *, replayed*"])
     suite.write(BUDGETED.format(turns=2))
@@ -120,7 +120,7 @@ def test_no_time_is_shown_without_where_it_comes_from(suite):
 
 
 def test_the_same_replay_tells_the_same_twice(suite):
-    """FIELD_NOTES E1: nothing in a report depends on this machine's speed."""
+    """Field note E1: nothing in a report depends on this machine's speed."""
     first, second = judged(suite), suite.run()
     told = [re.sub(r"in [0-9.]+s", "", "\n".join(each.outlines)) for each in (first, second)]
     assert told[0] == told[1]

@@ -1,4 +1,4 @@
-"""No secret reaches the disk, and none is shown. FIELD_NOTES A25-A27."""
+"""No secret reaches the disk, and none is shown. Field note A25, A26, A27."""
 
 import pytest
 

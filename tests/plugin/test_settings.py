@@ -19,7 +19,7 @@ def obeyed(suite, mode):
 
 @pytest.mark.parametrize("mode", ALL)
 def test_every_mode_can_be_set_on_the_command_line(suite, mode):
-    """FIELD_NOTES A17."""
+    """Field note A17."""
     suite.write()
     suite.run(f"--latency-mode={mode}")
     assert obeyed(suite, mode)

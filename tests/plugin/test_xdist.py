@@ -1,4 +1,4 @@
-"""Under pytest-xdist: the same verdicts, and one summary with every test in it. FIELD_NOTES E4, E5."""
+"""Under pytest-xdist: the same verdicts, and one summary with every test in it. Field note E4, E5."""
 
 import re
 

@@ -46,7 +46,7 @@ def test_tpot_is_decode_over_the_tokens_after_the_first():
 
 
 def test_a_retried_call_keeps_the_ttft_of_the_attempt_that_answered():
-    """FIELD_NOTES B4: failed attempts and backoff are their own phase, not the model's latency."""
+    """Field note B4: failed attempts and backoff are their own phase, not the model's latency."""
     spec = turn(1000, 20, prefill_ms=400, decode_ms=100, failures=(failure(529, ms=100, backoff_ms=2000),))
     run = assemble(recording([spec]))
     call = run.turn(1).call
@@ -67,7 +67,7 @@ def test_a_call_that_never_succeeded_is_retry_time():
 
 
 def test_a_call_that_was_not_streamed_is_unsplit():
-    """FIELD_NOTES B15: no made-up TTFT, and no share of prefill that would be a lower bound."""
+    """Field note B15: no made-up TTFT, and no share of prefill that would be a lower bound."""
     run = assemble(recording([turn(1000, 20, streamed=False)]))
     assert run.turn(1).call.ttft is None
     assert Phase.UNSPLIT in run.turn(1).phases
@@ -76,7 +76,7 @@ def test_a_call_that_was_not_streamed_is_unsplit():
 
 
 def test_parallel_tools_count_the_time_the_run_waited():
-    """FIELD_NOTES B21: 3 s and 3 s, half overlapped, are 4.5 s of waiting and 6 s of work."""
+    """Field note B21: 3 s and 3 s side by side are 3 s of waiting and 6 s of work."""
     spec = turn(1000, 20, tools=(tool("a", 3000), tool("b", 3000)), parallel=True)
     run = assemble(recording([spec]))
     assert ms(run.phases)["tool"] == 3000
@@ -84,7 +84,7 @@ def test_parallel_tools_count_the_time_the_run_waited():
 
 
 def test_a_sub_agent_has_a_lane_of_its_own():
-    """FIELD_NOTES C17: totals have the child's calls, the parent's growth does not."""
+    """Field note C17: totals have the child's calls, the parent's growth does not."""
     child = (turn(300, 5, prefill_ms=10), turn(400, 5, prefill_ms=10))
     parent = [turn(1000, 20, tools=(tool("delegate", 5, turns=child),)), turn(1100, 20)]
     run = assemble(recording(parent))
@@ -96,7 +96,7 @@ def test_a_sub_agent_has_a_lane_of_its_own():
 
 
 def test_a_pause_is_nobodys_latency():
-    """FIELD_NOTES B22: a human's 30 s leave every figure as it was."""
+    """Field note B22: a human's 30 s leave every figure as it was."""
     made = recording([turn(1000, 20, tool_ms=40_000), turn(1200, 10)])
     start = made.tools[0].start + 1000 * MS
     plain, paused = assemble(made), assemble(replace(made, pauses=(Pause(start, start + 30_000 * MS, "approval"),)))
@@ -166,7 +166,7 @@ def test_llama_cpp_prefill_ends_at_its_first_event():
 
 
 def test_all_tokens_in_one_burst_are_unsplit():
-    """FIELD_NOTES B6: a proxy that holds the stream back leaves neither prefill nor decode to be told."""
+    """Field note B6: a proxy that holds the stream back leaves neither prefill nor decode to be told."""
     made = recording([turn(1000, 40, prefill_ms=300, decode_ms=100)])
     attempt = made.attempts[0]
     end = attempt.stamps.arrived[-1]
@@ -178,7 +178,7 @@ def test_all_tokens_in_one_burst_are_unsplit():
 
 
 def test_a_slow_reader_is_flagged():
-    """FIELD_NOTES B5: a stall of the consumer must not pass for the provider's latency."""
+    """Field note B5: a stall of the consumer must not pass for the provider's latency."""
     honest = assemble(recording([turn(1000, 40, decode_ms=1000)])).turn(1).call
     held = assemble(recording([turn(1000, 40, decode_ms=1000, consumer_ms=900)])).turn(1).call
     assert "client-bound" not in honest.flags

@@ -173,7 +173,7 @@ def test_prefill_and_decode_that_touch_are_both_kept():
 
 
 def test_b21_parallel_tools_keep_their_durations_and_the_wave_is_their_union():
-    """B21: A 1-4 and B 2-5 were shown as 2 s + 1 s because they shared one start."""
+    """Field note B21: A 1-4 and B 2-5 were shown as 2 s + 1 s because they shared one start."""
     wave = activity(0, 1, 5, Phase.OVERHEAD, activity(1, 1, 4, detail="A"), activity(2, 2, 5, detail="B"))
     assert total(blocking_path(wave)) == 4
     assert {s.phase for s in blocking_path(wave)} == {Phase.TOOL}

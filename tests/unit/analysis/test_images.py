@@ -52,7 +52,7 @@ def test_no_bytes_are_too_odd(noise, start):
 
 @pytest.mark.parametrize("model", ["claude-sonnet-4-5", "gpt-4o"])
 def test_the_same_picture_costs_the_same_however_well_it_compresses(model):
-    """C8: 512 x 512 pixels in 5 KB and in 500 KB."""
+    """Field note C8: 512 x 512 pixels in 5 KB and in 500 KB."""
     assert image_tokens(png(512, 512, 5_000), model) == image_tokens(png(512, 512, 500_000), model)
 
 

@@ -76,7 +76,7 @@ def test_reread_cost_is_tokens_times_the_later_turns():
 
 
 def test_one_more_turn_costs_the_whole_context_again():
-    """F11: at zero cache."""
+    """Field note F11: at zero cache."""
     assert account().one_more_turn == 2_200
 
 
@@ -113,7 +113,7 @@ def test_a_replaced_tail_leaves_the_account_when_it_leaves_the_context():
 
 
 def test_a_turn_of_several_hidden_passes_is_estimated_and_marked():
-    """C3: 60,000 tokens read over three passes are not the size of one context."""
+    """Field note C3: 60,000 tokens read over three passes are not the size of one context."""
     prompts = list(conversation(3))
     usages = [used(1_000), used(60_000, multi_pass=True), used(1_800)]
     first, second, third = ledger(list(zip(prompts, usages, strict=True)), counter()).turns
@@ -124,14 +124,14 @@ def test_a_turn_of_several_hidden_passes_is_estimated_and_marked():
 
 
 def test_a_stream_without_usage_is_estimated_and_marked():
-    """C12: never a silent zero."""
+    """Field note C12: never a silent zero."""
     (turn,) = ledger([(next(conversation(1)), Usage())], counter()).turns
     assert turn.provenance is Provenance.ESTIMATED
     assert turn.context > 50
 
 
 def test_usage_that_falls_while_the_request_grows_is_doubted():
-    """C14: the server reports only what it prefilled."""
+    """Field note C14: the server reports only what it prefilled."""
     (doubt,) = account(4, [1_200, 2_000, 900, 3_000]).doubts
     assert doubt.startswith("turn 3: the prompt grew and its usage fell from 2,000 to 900 tokens")
 
@@ -142,7 +142,7 @@ def test_a_body_edited_after_the_recording_is_doubted():
 
 
 def test_json_around_a_result_is_counted_as_wrapping():
-    """F3: serialised state costs a third more than its text."""
+    """Field note F3: serialised state costs a third more than its text."""
     rows = [{"identifier": number, "description": "A small brown parcel"} for number in range(40)]
     wrapped, plain = json.dumps(rows), "\n".join(f"{row['identifier']}\n{row['description']}" for row in rows)
 
@@ -184,7 +184,7 @@ class Counting:
 
 
 def test_two_hundred_turns_read_each_distinct_text_once():
-    """F8: counting is off the path of a replay."""
+    """Field note F8: counting is off the path of a replay."""
     ruler = Counting()
     ledger([(prompt, used(1_000)) for prompt in conversation(50, size=5)], Memo(ruler))
     assert len(ruler.asked) == len(set(ruler.asked))

@@ -187,7 +187,7 @@ def test_nine_in_ten_intervals_hold_what_they_promise(size):
 
 
 def test_d9_reuse_pinned_at_an_old_checkpoint_shows_in_the_times():
-    """D9: usage says cached, TTFT follows the context all the same: 14 s a turn instead of 0.3 s."""
+    """Field note D9: usage says cached, TTFT follows the context all the same: 14 s a turn instead of 0.3 s."""
     turns = [(4000 * n, 300 + 40 * (n % 3)) for n in range(1, 10)]
     pinned = [Sample(c, u, truth(0, c + u, fixed=0.1)) for c, u in turns]
     assert cache_doubt(pinned).startswith("cache not effective: TTFT follows the whole context")

@@ -49,7 +49,7 @@ def test_append_only_is_stable_whatever_is_appended(turns, size):
 
 
 def test_a_moved_cache_marker_is_no_change():
-    """D1: it moves every turn, and turns a string into a list of blocks to sit on."""
+    """Field note D1: it moves every turn, and turns a string into a list of blocks to sit on."""
     first = sent([user(text("Hi", **MARK))], system=[text("Help.", **MARK)], tools=[TOOLS[0], TOOLS[1] | MARK])
     second = sent([user("Hi"), assistant(text("Yes?")), user(text("Go on", **MARK))], tools=TOOLS[:2])
     assert stable(prefixes([first, second], COUNTER)).stable
@@ -103,11 +103,11 @@ def test_recorded_usage_scales_what_is_lost():
 
 class TestTools:
     def test_a_set_reordered_is_told_from_a_set_changed(self):
-        """D3: order taken from a set or a map."""
+        """Field note D3: order taken from a set or a map."""
         assert only_break([*lane(2), sent(history(3), tools=TOOLS[::-1])]).detail == "tools reordered (same set)"
 
     def test_shuffled_schema_properties_are_seen_in_the_bytes(self):
-        """A9: equal as objects, not as bytes."""
+        """Field note A9: equal as objects, not as bytes."""
         turned = tool("search", day={"type": "string"}, city={"type": "string"})
         broken = only_break([*lane(2), sent(history(3), tools=[turned, *TOOLS[1:]])])
         assert broken.detail == "keys reordered in a definition"
@@ -129,7 +129,7 @@ def test_shuffled_keys_of_a_calls_input_are_seen_in_the_bytes():
 
 
 def test_thinking_dropped_at_a_user_turn_is_named():
-    """D5: stripped exactly when the next question comes."""
+    """Field note D5: stripped exactly when the next question comes."""
     thought = {"type": "thinking", "thinking": words(60), "signature": "s"}
     first = [user("Hi"), assistant(text("Yes?")), user("Go"), assistant(thought, text("Done."))]
     second = [*first[:3], assistant(text("Done.")), user("And now?")]
@@ -165,7 +165,7 @@ class TestJudgement:
         assert [each.turn for each in stable(turns, except_=[4]).excused] == [4]
 
     def test_one_compaction_is_allowed_and_counted(self):
-        """D6: one at turn 5 passes."""
+        """Field note D6: one at turn 5 passes."""
         summary = [user("Summary: three parcels were looked up.")]
         turns = prefixes([*lane(4), sent(summary), sent([*summary, assistant(text("Ok.")), user("Go")])], COUNTER)
         verdict = stable(turns)
@@ -175,7 +175,7 @@ class TestJudgement:
         assert not stable(turns, compactions=0).stable
 
     def test_a_window_that_slides_each_turn_fails_with_the_sum(self):
-        """D6: fewer tokens a turn, and all of them read again."""
+        """Field note D6: fewer tokens a turn, and all of them read again."""
         window = [sent([history(9)[0], *history(turn)[-4:]]) for turn in range(4, 10)]
         verdict = stable(prefixes(window, COUNTER))
         assert [each.turn for each in verdict.breaks] == [2, 3, 4, 5, 6]
@@ -183,7 +183,7 @@ class TestJudgement:
 
 
 def test_two_runs_of_one_agent_are_compared_turn_by_turn():
-    """D2: a minute that passes between two runs, not inside one."""
+    """Field note D2: a minute that passes between two runs, not inside one."""
     morning = lane(3, system="It is 09:15.")
     evening = lane(3, system="It is 21:40.")
     assert stable(prefixes(morning, COUNTER)).stable

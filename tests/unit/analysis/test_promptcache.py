@@ -114,7 +114,7 @@ class TestAnthropic:
         assert 1_500 < turn.predicted.read < run(lane(3, system=marked))[2].predicted.total
 
     def test_a_gap_of_400_seconds_outlives_the_entry(self):
-        """D8: the prefix is stable; it is not the agent's fault."""
+        """Field note D8: the prefix is stable; it is not the agent's fault."""
         turns = run(lane(3), gap=400)
         assert [turn.reason for turn in turns] == [None, Reason.TTL_EXPIRED, Reason.TTL_EXPIRED]
         assert turns[1].predicted.read == 0

@@ -40,7 +40,7 @@ def image(media):
     ids=lambda block: f"{block['type']} {len(str(block))}",
 )
 def test_every_kind_of_block_counts(block):
-    """C9: an estimator that knows only text sees nothing of an agent's context."""
+    """Field note C9: an estimator that knows only text sees nothing of an agent's context."""
     before, after = sizes(
         claude([user("Hello")]), claude([user("Hello"), assistant(text("Yes?")), user(block, text(""))])
     )
@@ -49,7 +49,7 @@ def test_every_kind_of_block_counts(block):
 
 
 def test_every_tool_definition_counts():
-    """C6: 0, 1 and 50 tools."""
+    """Field note C6: 0, 1 and 50 tools."""
     none, one, fifty = sizes(*(claude([user("Hi")], tools=[tool(f"t{i}") for i in range(n)]) for n in (0, 1, 50)))
     assert none < one < fifty
     assert fifty - none > 40 * (one - none)
@@ -62,7 +62,7 @@ def test_the_schema_of_the_answer_counts():
 
 
 def test_a_deferred_tool_counts_only_once_it_is_referenced():
-    """C7: 40 tools wait; one is found by the tool search."""
+    """Field note C7: 40 tools wait; one is found by the tool search."""
     tools = [tool(f"tool_{i}") | {"defer_loading": True} for i in range(40)]
     found = result(1, [{"type": "tool_reference", "tool_name": "tool_7"}])
     waiting = items(claude([user("Hi")], tools=tools))
@@ -72,7 +72,7 @@ def test_a_deferred_tool_counts_only_once_it_is_referenced():
 
 
 def test_a_signature_is_never_counted():
-    """C10: 4,000 characters of signature beside an empty thinking."""
+    """Field note C10: 4,000 characters of signature beside an empty thinking."""
     blocks = [{"type": "thinking", "thinking": "", "signature": "x" * n} for n in (4, 4_000)]
     short, long = sizes(*(claude([user("Hi"), assistant(block, call(1)), user(result(1, "ok"))]) for block in blocks))
     assert short == long
@@ -82,7 +82,7 @@ def test_a_signature_is_never_counted():
     "wrap", [lambda block: block, lambda block: result(1, [block])], ids=["message", "tool result"]
 )
 def test_an_image_is_counted_by_its_pixels(wrap):
-    """C8: never by its base64, also inside a tool result."""
+    """Field note C8: never by its base64, also inside a tool result."""
     small, large = sizes(*(claude([user(wrap(image(png(512, 512, pad))))]) for pad in (5_000, 500_000)))
     assert small == large
     assert 300 < small < 450  # 512 x 512 / 750 = 350
@@ -162,7 +162,7 @@ class TestRuler:
         assert Ruler.fit([(100, 640)], CHARS, "claude-sonnet-4-5").ratio < 1.3
 
     def test_turns_that_differ_enough_teach_the_ratio(self):
-        """C4: code-heavy text that costs half as much again is seen from its own turns, hidden constant or not."""
+        """Field note C4: code-heavy text that costs half as much again is seen from its own turns."""
         pairs = [(count, 700 + round(1.5 * count)) for count in (4_000, 9_000, 15_000, 22_000)]
         ruler = Ruler.fit(pairs, CHARS, "claude-sonnet-4-5")
         assert ruler.ratio == pytest.approx(1.5, rel=0.05)

@@ -52,7 +52,7 @@ def stream(url, text="hello", **options):
 
 
 def test_chunks_reach_the_agent_as_they_arrive():
-    """FIELD_NOTES A2: five tokens 100 ms apart are spread over 0.35 s and more, not handed over at the end."""
+    """Field note A2: five tokens 100 ms apart are spread over 0.35 s and more, not handed over at the end."""
     with SimulatedModel(Reply("abcdefghijklmnopqrst"), costs=FIVE) as model:
         session, document = record(stream, model.url)
     seen = [moment for moment, _ in session.result]
@@ -63,7 +63,7 @@ def test_chunks_reach_the_agent_as_they_arrive():
 
 
 def test_an_endless_stream_yields_its_first_event_before_it_ends():
-    """FIELD_NOTES A2: nothing waits for the end of a body that may have none."""
+    """Field note A2: nothing waits for the end of a body that may have none."""
     with (
         SimulatedModel(Reply("abcdefgh"), faults={1: Stall(60_000 * MS, before=5)}) as model,
         Session(PLAN) as session,
@@ -154,7 +154,7 @@ def test_a_body_that_does_not_say_what_it_is_is_a_model_call_all_the_same():
 
 @pytest.mark.parametrize("coding", ["gzip", "deflate"])
 def test_a_compressed_body_is_stored_decoded_with_its_coding_noted(coding):
-    """FIELD_NOTES A21."""
+    """Field note A21."""
     with SimulatedModel(Reply("hello there"), faults={1: Coding(coding)}) as model:
         session, document = record(stream, model.url)
     response = document.recording.attempts[0].response
@@ -313,7 +313,7 @@ def test_a_foreign_transport_is_put_behind_the_seam():
 
 
 def test_a_wrapping_transport_gives_one_exchange():
-    """FIELD_NOTES A4: stacked transports are neither missed nor counted twice."""
+    """Field note A4: stacked transports are neither missed nor counted twice."""
 
     class Wrapper(httpx2.BaseTransport):
         def __init__(self):

@@ -36,7 +36,7 @@ def ask(url, **options):
 
 
 def test_the_same_agent_gets_the_same_run_to_the_nanosecond(recorded):
-    """FIELD_NOTES B23: a replayed TTFT is the recorded one, never ~0 by accident."""
+    """Field note B23: a replayed TTFT is the recorded one, never ~0 by accident."""
     with replaying(recorded) as session:
         assert loop(NOWHERE) == "It was found."
     run, was = session.told().run, assemble(recorded.recording)
@@ -59,7 +59,7 @@ def test_chunks_come_at_their_recorded_boundaries():
 
 
 def test_a_long_run_replays_without_waiting(recorded):
-    """FIELD_NOTES E2: ninety recorded seconds cost far less than they lasted."""
+    """Field note E2: ninety recorded seconds cost far less than they lasted."""
     with SimulatedModel(Reply("hello"), faults={1: Refuse(429, retry_after=2000 * MS)}) as model:
         _, document = record(ask, model.url)
     started = time.perf_counter_ns()
@@ -140,7 +140,7 @@ def test_a_call_that_the_cassette_does_not_hold_fails_at_once_with_its_own_messa
 
 
 def test_an_unmatched_call_says_what_it_would_cost(recorded):
-    """FIELD_NOTES A8: nearest call, path of the first difference, snippets, tokens; under 15 lines."""
+    """Field note A8: nearest call, path of the first difference, snippets, tokens; under 15 lines."""
     with replaying(recorded) as session:
         loop(NOWHERE)
         with pytest.raises(RunFailedError) as failed:
@@ -162,7 +162,7 @@ def test_an_agent_that_swallows_everything_is_told_on(recorded):
 
 
 def test_a_changed_request_is_played_on_and_its_tokens_are_judged_as_they_are_now(recorded):
-    """FIELD_NOTES A1: 2,000 characters more in the system prompt are drift in every turn, not silence."""
+    """Field note A1: 2,000 characters more in the system prompt are drift in every turn, not silence."""
     more = " Be careful with everything." * 72
     with replaying(recorded) as session:
         loop(NOWHERE, system="You are an agent." + more)
@@ -184,7 +184,7 @@ def test_a_strict_session_refuses_drift(recorded):
 
 
 def test_a_shorter_run_is_told_and_its_time_is_that_of_what_it_made(recorded):
-    """FIELD_NOTES A20."""
+    """Field note A20."""
     with replaying(recorded) as session, anthropic.Anthropic(base_url=NOWHERE, api_key="x") as client:
         request = recorded.recording.attempts[0].request
         client.post("/v1/messages", cast_to=httpx2.Response, content=request.body)
@@ -264,7 +264,7 @@ def test_both_families_are_answered(family):
 
 
 def test_a_run_without_any_model_call_says_so(recorded):
-    """FIELD_NOTES A3: an armed session that saw nothing is no success."""
+    """Field note A3: an armed session that saw nothing is no success."""
     with replaying(recorded) as session:
         pass
     assert "no model call was observed" in session.problems()[0]

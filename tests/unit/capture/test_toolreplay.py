@@ -58,7 +58,7 @@ def clocked(clock):
 
 
 def test_a_tool_that_returns_the_time_does_not_drift_the_run():
-    """FIELD_NOTES A13."""
+    """Field note A13."""
     clock = Clock()
     url, _, document = recorded(loop, clocked(clock))
     assert clock.runs == 3

@@ -103,7 +103,7 @@ def test_what_a_replay_needs_is_not_taken_away(hook, said):
 
 
 def test_a_hook_that_gives_something_else_at_each_run_is_refused_before_anything_is_written():
-    """FIELD_NOTES A31: such a recording could never be replayed."""
+    """Field note A31: such a recording could never be replayed."""
     numbers = count()
 
     def hook(request):

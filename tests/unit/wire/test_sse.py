@@ -66,7 +66,7 @@ def test_stream_without_its_last_blank_line_keeps_its_last_event():
 
 
 def test_index_is_of_the_chunk_that_completed_the_event():
-    """FIELD_NOTES B11: a network chunk is no line, and an event arrived when its last byte did."""
+    """Field note B11: a network chunk is no line, and an event arrived when its last byte did."""
     assert [index for index, _ in events([b"data: 1\n", b"\ndata: 2\n\ndata", b": 3\n\n"])] == [1, 1, 2]
 
 

@@ -68,7 +68,7 @@ def test_a_broken_gzip_body_stays_as_it_is_and_says_so():
     ids=["brotli", "zstd"],
 )
 def test_a_coding_without_its_package_names_the_package(body, header, package, monkeypatch):
-    """FIELD_NOTES A21: a dependency dropped brotli, and stored brotli bytes failed in the JSON decoder."""
+    """Field note A21: a dependency dropped brotli, and stored brotli bytes failed in the JSON decoder."""
 
     def absent(name):
         raise ModuleNotFoundError(name)

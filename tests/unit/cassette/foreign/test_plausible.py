@@ -81,7 +81,7 @@ def test_thinking_of_earlier_turns_may_be_left_out_of_the_count():
 
 
 def test_usage_that_falls_while_the_request_grows_is_incremental():
-    """FIELD_NOTES C14: some servers count only the newly prefilled tokens."""
+    """Field note C14: some servers count only the newly prefilled tokens."""
     found = recorded((asked(LONG), 660), (asked(LONG, "yes", "more"), 350), (asked(LONG, "yes", "more", "b", "c"), 355))
 
     assert found.not_retimed == {2}
@@ -97,7 +97,7 @@ def test_usage_that_falls_when_tools_go_is_not_incremental():
 
 
 def test_a_running_total_is_not_taken_for_a_context():
-    """FIELD_NOTES C13: each call keeps its own count; nothing is summed over a session."""
+    """Field note C13: each call keeps its own count; nothing is summed over a session."""
     found = recorded((asked(LONG), 600), (asked(LONG, "yes", "more"), 620))
 
     assert [call.id for call in found.recording.calls] == [1, 2]

@@ -93,7 +93,7 @@ def test_parsed_bodies_are_said_to_be_written_anew():
 
 
 def test_a_filter_of_the_recorder_plays_no_part_on_load(tmp_path):
-    """FIELD_NOTES A15: a record-time filter that also ran on load deleted stored interactions."""
+    """Field note A15: a record-time filter that also ran on load deleted stored interactions."""
     path = tmp_path / "a.yaml"
     path.write_bytes(made.vcrpy())
     before = path.read_bytes()
@@ -105,7 +105,7 @@ def test_a_filter_of_the_recorder_plays_no_part_on_load(tmp_path):
 
 
 def test_a_redacted_address_is_still_a_model_call():
-    """FIELD_NOTES A31: hosts are redacted in recordings; what a request is, its path and body say."""
+    """Field note A31: hosts are redacted in recordings; what a request is, its path and body say."""
     hidden = made.vcrpy().replace(b"https://api.anthropic.com/", b"https://**REDACTED**/")
 
     assert [call.id for call in read(hidden).recording.calls] == [1, 2]

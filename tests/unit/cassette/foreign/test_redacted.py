@@ -38,7 +38,7 @@ def providers(asked: Any, answered: Any, status: int = 200, url: str = "**REDACT
     ],
 )
 def test_the_api_is_told_by_both_bodies(asked, answered, status, provider):
-    """FIELD_NOTES A31."""
+    """Field note A31."""
     assert providers(asked, answered, status) == [provider]
 
 
