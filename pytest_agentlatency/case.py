@@ -306,6 +306,36 @@ class Case:
         figures = analyses.figures(run, prompts, session.plan.counter)
         return baseline.baseline([judge(each, run, figures) for each in self.phrases], run.facts.recorded, retimed=False)
 
+    def _settled(self, session: Session, run: Run, judgements: Sequence[Judgement]) -> Settled:
+        """What becomes of the accepted figures: compared, or, where that is asked for, replaced."""
+        if session.plan.mode is not Mode.REPLAY or not judgements:
+            return Settled()
+        path = acceptedfile.path_of(self.path)
+        try:
+            held = acceptedfile.read(path)
+        except BaselineError as error:
+            return Settled(str(error))
+        retimed = any(call.drift for call in run.calls)
+        now = baseline.baseline(judgements, run.facts.recorded, retimed=retimed)
+        if not self.settings.update:
+            return baseline.settle(held, now, judgements)
+        if held is None or held.recorded != now.recorded:
+            held = self._as_recorded(session)
+        settled = baseline.update(held, now, judgements, loosen=self.settings.loosen)
+        if settled.written is not None:
+            acceptedfile.write(path, settled.written)
+        return settled
+
+    def _as_recorded(self, session: Session) -> Baseline:
+        """The figures of the recording itself, before any change."""
+        recording = session.plan.document.recording
+        readings = assembly.read(recording)
+        run = assembly.from_readings(readings, recording, provenance=Provenance.REPLAYED)
+        prompts = {reading.call.record.id: reading.prompt for reading in readings}
+        figures = analyses.figures(run, prompts, session.plan.counter)
+        judgements = [judge(each, run, figures) for each in self.phrases]
+        return baseline.baseline(judgements, run.facts.recorded, retimed=False)
+
     def _too_far(self, run: Run) -> tuple[str, ...]:
         """Say of the request that is furthest from the recorded one that its recorded answer proves nothing."""
         bound = self.settings.max_drift

@@ -48,6 +48,10 @@ class Settings:
     """An inconclusive budget fails."""
     calibrations: tuple[str, ...] = ()
     """Folders of calibration files."""
+    update: bool = False
+    """Accept the figures of this session's replays."""
+    loosen: bool = False
+    """Accept worse ones too."""
     max_drift: float | None = None
     """How far a request may be from the recorded one, as a fraction of its context; None: no bound."""
     allow_live: bool = False
@@ -65,6 +69,8 @@ OPTIONS = {
     "mode": "--latency-mode",
     "drift": "--latency-drift",
     "allow_live": "--latency-allow-live",
+    "update": "--latency-update",
+    "loosen": "--latency-loosen",
     "probe_prefix": "--latency-probe-prefix",
     "probe_pass": "--latency-probe-pass",
 }
@@ -114,6 +120,8 @@ def from_sources(
         max_drift=_fraction(ini.get("max_drift"), f"ini value {INI['max_drift']}"),
         replay_tools=bool(ini.get("replay_tools")),
         allow_live=bool(options.get("allow_live")),
+        update=bool(options.get("update") or options.get("loosen")),
+        loosen=bool(options.get("loosen")),
         probe_prefix=bool(options.get("probe_prefix")),
         probe_pass=str(options.get("probe_pass") or ""),
         ci=env.get("CI", "").lower() not in {"", "0", "false", "no"},

@@ -1,16 +1,15 @@
 """Calibration files: one JSON file per provider, model and tier, in a folder that is committed.
 
-Owns names, atomicity and what is said of a bad file. What stands in one is `analysis.calibration`'s.
+Owns their names and what is said of a bad file. What stands in one is `analysis.calibration`'s.
 """
 
 import json
-import os
 import re
 from collections.abc import Iterable
 from pathlib import Path
-from uuid import uuid4
 
 from pytest_agentlatency.analysis.calibration import Calibration, from_dict, to_dict
+from pytest_agentlatency.cassette import store
 
 
 class CalibrationError(Exception):
@@ -26,17 +25,7 @@ def path_for(folder: Path, calibration: Calibration) -> Path:
 def save(folder: Path, calibration: Calibration) -> Path:
     """Write a calibration, whole or not at all; the path."""
     path = path_for(folder, calibration)
-    folder.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.{uuid4().hex[:8]}.tmp")
-    try:
-        with temporary.open("x", encoding="utf-8") as file:
-            file.write(json.dumps(to_dict(calibration), indent=2) + "\n")
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(path)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
+    store.replace(path, (json.dumps(to_dict(calibration), indent=2) + "\n").encode())
     return path
 
 

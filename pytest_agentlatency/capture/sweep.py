@@ -59,9 +59,10 @@ class Endpoint:
     @property
     def headers(self) -> Mapping[str, str]:
         """Headers of every request."""
+        # A connection each: some servers drop those that they said they would keep. Connecting is not part of prefill.
         if self.api == "anthropic":
-            return {"x-api-key": self.key or "none", "anthropic-version": "2023-06-01"}
-        return {"authorization": f"Bearer {self.key or 'none'}"}
+            return {"x-api-key": self.key or "none", "anthropic-version": "2023-06-01", "connection": "close"}
+        return {"authorization": f"Bearer {self.key or 'none'}", "connection": "close"}
 
     def body(self, text: str) -> dict[str, Any]:
         """A streamed request that puts a text before the model."""

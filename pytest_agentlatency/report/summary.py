@@ -40,6 +40,8 @@ class Entry:
     """Of the first budget that isn't kept."""
     volatile: str = ""
     """What in the requests depends on clock, hash seed or chance, by a second pass."""
+    accepted: bool = False
+    """Figures of a changed agent were accepted, and its cassette is of before the change."""
     basis: Mapping[str, int] = field(default_factory=dict[str, int])
     """What budgets were judged on -> budgets; empty where no request changed."""
 
@@ -117,6 +119,9 @@ def _block(entries: Sequence[Entry]) -> Iterator[str]:
     short = [each for each in entries if each.short]
     if short:
         yield f"{_count(len(short), 'run')} shorter than recorded: {', '.join(_short(each) for each in short)}"
+    accepted = [each.test for each in entries if each.accepted]
+    if accepted:
+        yield f"accepted re-timed, not recorded again: {', '.join(accepted)}"
     for each in entries:
         if each.volatile:
             yield f"requests that a second pass changed: {each.test} ({each.volatile})"
