@@ -15,6 +15,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 _WORD = r"(?<![A-Za-z0-9_-])"
+# A prefix long enough to tell may follow on a name: `backup-sk-ant-...`.
+_TOLD = r"(?<![A-Za-z0-9])"
 # Letters and digits alone may stand anywhere in base64: such a prefix must not follow on one of its characters.
 _RUN = r"(?<![A-Za-z0-9+/_-])"
 _MIXED = r"(?=[A-Za-z_-]*\d)(?=[a-z0-9_-]*[A-Z])"
@@ -59,12 +61,12 @@ _NAMED = (
 _VALUE = r"(?=[^\s\"'&]{0,99}\d)(?=[^\s\"'&]{0,99}[A-Za-z])[^\s\"'&<>{}$#\\]{16,}"
 
 RULES: tuple[Rule, ...] = (
-    _rule("Anthropic key", "sk-ant-", _WORD + r"sk-ant-(?=[A-Za-z_-]*\d)[A-Za-z0-9_-]{16,}"),
+    _rule("Anthropic key", "sk-ant-", _TOLD + r"sk-ant-(?=[A-Za-z_-]{0,99}\d)[A-Za-z0-9_-]{16,}"),
     _rule(
         "OpenAI-style key",
         "sk-",
-        _WORD + r"sk-(?!ant-)(?:(?:proj|svcacct|admin|or-v1|lf)-[A-Za-z0-9_-]{20,}"
-        r"|(?=[A-Za-z]*\d)[A-Za-z0-9]{20,}"
+        _TOLD + r"sk-(?:proj|svcacct|admin|or-v1|lf)-[A-Za-z0-9_-]{20,}"
+        r"|" + _WORD + r"sk-(?!ant-)(?:(?=[A-Za-z]*\d)[A-Za-z0-9]{20,}"
         rf"|[a-zA-Z0-9]{{2,10}}-{_MIXED}[A-Za-z0-9_-]{{24,}})",
     ),
     _rule("Google key", "aiza", _RUN + r"AIza[A-Za-z0-9_-]{35}(?![A-Za-z0-9_-])"),

@@ -157,6 +157,12 @@ def test_credentials_are_learned_from_every_header_that_carries_them():
     assert not scan([("body", "application/json dark sse")], learned)
 
 
+@pytest.mark.parametrize("prefix", ["sk-ant-api03-", "sk-proj-"])
+@pytest.mark.parametrize("before", ["backup-", "KEY_"])
+def test_key_that_follows_on_a_name_is_found(before, prefix):
+    assert scan([("tool name", f"{before}{prefix}4f8Qz1LmX7cVb2NkW9sRtY3u")])
+
+
 @pytest.mark.parametrize("word", ["test", "anything", "not-needed", "EMPTY", "dummy"])
 def test_placeholder_key_of_a_local_server_is_an_ordinary_word(word):
     learned = Learned()
@@ -281,6 +287,7 @@ def test_any_json_is_searched_without_an_error(value):
         "bearer " * 50_000,
         "A" * 400_000,
         "sk-ant-" * 50_000,
+        "sk-proj-" * 50_000,
         "-----BEGIN PRIVATE KEY-----\n" + "a: " * 50_000,
         "?key_" * 50_000,
         "[" * 600 + "]" * 600,
