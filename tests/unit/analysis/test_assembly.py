@@ -208,3 +208,23 @@ def test_a_tool_that_ran_and_failed_is_no_rejection():
     made = recording([turn(1000, 20, tool_ms=5), turn(1100, 20)])
     failed = replace(made, tools=(replace(made.tools[0], error=True),))
     assert "retry" not in assemble(failed).turn(2).phases
+
+
+def test_time_of_the_loop_stands_in_the_gap_where_it_went():
+    """Field note F4: 1.2 s after the answer and 0.7 s before the next request are the framework's, not the model's."""
+    made = recording([turn(1000, 20, tool_ms=2000, overhead_ms=1200), turn(1100, 20)])
+    early = replace(made.tools[0], end=made.tools[0].end - 700 * MS, body=None)
+    run = assemble(replace(made, tools=(early,)))
+    found = [(str(span.phase), span.duration / MS) for span in run.turn(1).segments]
+    assert found[-3:] == [("overhead", 1200), ("tool", 1300), ("overhead", 700)]
+    assert run.turn(2).time("overhead") == 0
+
+
+def test_stamps_that_go_backwards_take_nothing_from_the_rest():
+    """Field note B25: a recording edited by hand; the phases are still a partition."""
+    made = recording([turn(1000, 20, prefill_ms=300, tool_ms=50), turn(1100, 20)])
+    attempt = made.attempts[0]
+    turned = replace(attempt, stamps=replace(attempt.stamps, arrived=attempt.stamps.arrived[::-1]))
+    run = assemble(replace(made, attempts=(turned, made.attempts[1])))
+    assert all(span.duration > 0 for span in run.segments)
+    assert sum(run.phases.values()) == run.duration
