@@ -27,6 +27,7 @@ from pytest_agentlatency.testing import (
 )
 from tests.support.agents import loop, loop_async, searches
 from tests.support.sessions import PLAN, record, record_async
+from tests.support.tls import contexts
 
 MS = 1_000_000
 
@@ -88,6 +89,23 @@ def test_stamps_of_one_attempt_are_in_order():
     first, second = document.recording.attempts[:2]
     assert first.stamps.connect is not None
     assert second.stamps.connect is None, "a kept-alive connection was set up before"
+
+
+def test_connecting_is_the_networks_and_no_prefill_of_the_first_turn(tmp_path):
+    """Field note B13: a first turn that carries the handshake looks like a slow prompt."""
+    server, client = contexts(tmp_path)
+    with (
+        SimulatedModel(searches(2), costs=CostModel(connect=150 * MS), tls=server) as model,
+        httpx2.Client(verify=client) as http,
+    ):
+        session, document = record(loop, model.url, http_client=http)
+    run, (attempt, second) = session.told().run, document.recording.attempts
+    connecting = attempt.stamps.connect[1] - attempt.stamps.connect[0]
+    assert connecting >= 150 * MS
+    assert run.turn(1).time("network") >= connecting
+    assert run.turn(1).time("prefill") == run.turn(1).call.milestones.first_token - attempt.stamps.sent
+    assert attempt.stamps.sent >= attempt.stamps.connect[1]
+    assert second.stamps.connect is None
 
 
 def test_the_sdk_call_is_stamped_around_its_attempts():

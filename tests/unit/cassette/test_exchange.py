@@ -68,3 +68,13 @@ def test_a_field_that_is_wrong_is_told_with_its_place(key, value, told):
     written["response"]["agentlatency"][key] = value
     with pytest.raises(Unreadable, match=rf"x\.yaml: interactions\[0\]\.response\.agentlatency\.{key}: {told}"):
         exchange.read(Node(written, "x.yaml: interactions[0]"), b"{}")
+
+
+@pytest.mark.parametrize("key", ["start", "sent", "headers", "end", "connect", "arrived", "wait", "asked"])
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), 1.5, "nan", "1 nan", "1e9"], ids=repr)
+def test_a_time_that_is_no_whole_nanosecond_is_refused(key, value):
+    """Field note B25."""
+    written = exchange.write(some.attempt(b"{}"), "{}", {})
+    written["response"]["agentlatency"][key] = value
+    with pytest.raises(Unreadable, match=rf"x\.response\.agentlatency\.{key}: "):
+        exchange.read(Node(written, "x"), b"{}")
