@@ -103,6 +103,7 @@ class Session:
         if not replaying and foreign_cassette_active():
             self._player.fail(_SHADOWED)
         active.begin(self.recorder)
+        self._traffic.origin.begin()
         self._stack.callback(active.end, self.recorder)
         try:
             originals = transport.leaves()
@@ -196,6 +197,7 @@ class Session:
         """Why this run can't be trusted; empty when it can. One message each, the first is the cause."""
         told = [_SHADOWED] if any(each.shadowed and each.call is None for each in self.recorder.entries) else []
         told += [str(failure) for failure in self._player.failures]
+        told += self._traffic.strangers if isinstance(self._traffic, Observer) else []
         told += self._bypassing()
         if not told and not self.recorder.observed_calls:
             told.append(self._nothing_seen())

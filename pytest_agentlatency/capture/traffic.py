@@ -7,6 +7,7 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from pytest_agentlatency.capture.origin import Origin
 from pytest_agentlatency.capture.recorder import OpenAttempt, Recorder
 from pytest_agentlatency.capture.virtual_time import Pace, VirtualTime
 from pytest_agentlatency.cassette.matching import Match, Matcher, Unmatched
@@ -33,9 +34,16 @@ class Observer:
     recorder: Recorder
     learned: Learned = field(default_factory=Learned)
     """Credentials that were sent: they may stand nowhere in a cassette."""
+    origin: Origin = field(default_factory=Origin)
+    strangers: list[str] = field(default_factory=list)
+    """What is said of calls that were no part of the run."""
 
     def observe(self, request: Request) -> OpenAttempt:
-        """Open an attempt of the call in progress."""
+        """Open an attempt of the call in progress; one that is filed nowhere for a call from elsewhere."""
+        stranger = self.origin.stranger()
+        if stranger:
+            self.strangers.append(stranger)
+            return OpenAttempt(self.recorder, 0, request, self.recorder.now())
         return self.recorder.open_attempt(self.recorder.open_call(), request)
 
 
@@ -61,12 +69,16 @@ class Player:
     stopping: Callable[[str], RunFailedError] = RunFailedError
     """Makes the exception of a message."""
     redaction: Redaction = Redaction()
+    origin: Origin = field(default_factory=Origin)
     price: Callable[[Unmatched], str] = lambda _: ""
     """Says what an unmatched request would cost as a change of the nearest recorded call."""
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def play(self, request: Request) -> "Playback":
         """Give the attempt that the matcher pairs with a live request. RunFailedError when there is none."""
+        stranger = self.origin.stranger()
+        if stranger:
+            raise self.fail(stranger)
         call = self.recorder.open_call()
         self.recorder.open_attempt(call, request).finish(Outcome.COMPLETE)
         try:
