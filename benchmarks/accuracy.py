@@ -115,17 +115,7 @@ def busted() -> None:
 
 
 def forked() -> None:
-    """Four turns; then the second result is another one; then the first history goes on."""
-    tools, messages = react.Tools(rows=20), [{"role": "user", "content": QUESTION}]
-    with anthropic.Anthropic() as client:
-        for _ in range(4):
-            message = react.ask(client, react.SYSTEM, messages)
-            calls = [block for block in message.content if block.type == "tool_use"]
-            messages += [react.said(message), react.results(tools, calls)]
-        result = messages[4]["content"][0]
-        other = {**result, "content": result["content"][:200] + "\nThe rest could not be read."}
-        for history in ([*messages[:4], {"role": "user", "content": [other]}], messages):
-            react.ask(client, react.SYSTEM, history)
+    react.branch(QUESTION, steps=4)
 
 
 def caches() -> Iterator[str]:

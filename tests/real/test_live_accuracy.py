@@ -6,7 +6,6 @@ both. What remains is how late a busy machine lets the client see an event; docs
 
 from itertools import pairwise
 
-import anthropic
 import pytest
 
 from fixtures.agents import react
@@ -32,17 +31,7 @@ def busted():
 
 
 def forked():
-    """Three turns; then the second result is another one; then the first history goes on."""
-    tools, messages = react.Tools(rows=20), [{"role": "user", "content": QUESTION}]
-    with anthropic.Anthropic() as client:
-        for _ in range(3):
-            message = react.ask(client, react.SYSTEM, messages)
-            calls = [block for block in message.content if block.type == "tool_use"]
-            messages += [react.said(message), react.results(tools, calls)]
-        result = messages[4]["content"][0]
-        other = {**result, "content": result["content"][:100] + "\nThe rest could not be read."}
-        for history in ([*messages[:4], {"role": "user", "content": [other]}], messages):
-            react.ask(client, react.SYSTEM, history)
+    react.branch(QUESTION)
 
 
 @pytest.fixture(scope="module")

@@ -33,7 +33,7 @@ VERSION = "0.10068.0"  # llama.cpp b10068; later wheels need AVX-512
 SHA256 = "e2b5c19fa9097f326c65a1a14ebeaad71db20ba148c07aa8d435d13f854e5463"
 CONTEXT = 20480
 
-_INSTALL_SECONDS, _START_SECONDS, _LOG_SECONDS = 600, 60, 10
+_INSTALL_SECONDS, _START_SECONDS, _LOG_SECONDS = 600, 60, 30
 _WAYS_OUT = (
     "Set LLAMA_SERVER=/path/to/llama-server (any recent build of https://github.com/ggml-org/llama.cpp), "
     "or leave these tests out with: pytest -m 'not llm_server'"
