@@ -26,9 +26,9 @@ class Layout:
     end: Ns | None
     segments: tuple[Span, ...]
     work: Mapping[Phase, Ns]
-    lanes: Mapping[int, tuple[Span, ...]] = field(default_factory=dict)
+    lanes: Mapping[int, tuple[Span, ...]] = field(default_factory=dict[int, tuple[Span, ...]])
     """Blocking path of each lane alone, pauses still in."""
-    starts: Mapping[int, tuple[Ns, ...]] = field(default_factory=dict)
+    starts: Mapping[int, tuple[Ns, ...]] = field(default_factory=dict[int, tuple[Ns, ...]])
     pauses: tuple[Pause, ...] = ()
 
     def windows(self, lane: int) -> tuple[tuple[Ns, Ns], ...]:
