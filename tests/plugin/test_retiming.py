@@ -127,3 +127,19 @@ def test_a_calibration_that_is_none_fails_the_test_and_names_the_file(suite):
     (suite.path / "latency-calibrations" / "x.json").write_text("{}")
     result = suite.run()
     result.stdout.fnmatch_lines(["*calibration *x.json can't be used: a calibration of version None*"])
+
+
+def test_a_what_if_is_a_run_that_a_test_can_ask(suite):
+    suite.serve(searches(4), costs=CostModel(fixed=2_000_000, prefill=10_000, decode=3_000_000))
+    source = """
+@pytest.mark.agent_latency
+def test_agent(agent_run, url):
+    loop(url)
+    faster = agent_run.what_if("context halved", "decode twice as fast")
+    assert faster.time("decode") <= agent_run.details.time("decode") // 2 + 4
+    assert faster.turn(4).call.usage.context == agent_run.turn(4).context_tokens // 2
+    with pytest.raises(ValueError, match="no what-if is called 'smaller'"):
+        agent_run.what_if("smaller")
+"""
+    suite.written(source)
+    suite.run().assert_outcomes(passed=1)
