@@ -1,5 +1,8 @@
 """`--latency-mode=live`: measures, and writes nothing."""
 
+from pytest_agentlatency.testing import SlowHeaders
+from tests.support.agents import searches
+
 LIVE = """
 @pytest.mark.agent_latency
 @pytest.mark.latency_budget("turns at most {turns}")
@@ -33,3 +36,20 @@ def test_a_cassette_that_is_there_is_neither_used_nor_touched(suite):
     assert suite.received == 6
     assert cassette.read_bytes() == before
     assert suite.files() == ["test_agent/test_agent.yaml"]
+
+
+def test_a_delay_of_the_server_turns_the_test_red(suite):
+    """Field note B7: a gate that can't fail is none. A busy machine is later still, so 300 ms are never under 200."""
+    suite.serve(searches(3), faults={3: SlowHeaders(300_000_000)})
+    suite.write(LIVE.format(turns=3).replace('"turns', '"ttft under 200 ms at turn 3", "turns'))
+    result = suite.run("--latency-mode=live")
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(["* ttft at turn 3, budget 200 ms"])
+
+
+def test_an_agent_that_asks_the_model_thrice_for_one_question_breaks_a_budget_of_calls(suite):
+    """Field note F5: calls that a framework makes on its own are counted like the agent's."""
+    suite.write(LIVE.format(turns=3).replace('"turns at most 3"', '"calls at most 1"'))
+    result = suite.run("--latency-mode=live")
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(["3 calls, budget 1"])

@@ -20,6 +20,17 @@ def test_plain():
     pass
 """
 
+PLAIN = """
+import httpx2
+import pytest
+
+@pytest.mark.agent_latency
+@pytest.mark.parametrize("number", range(2))
+def test_agent(url, number):
+    ask = {"model": "m", "max_tokens": 9, "messages": [{"role": "user", "content": f"Task {number}"}]}
+    httpx2.post(f"{url}/v1/messages", json=ask).raise_for_status()
+"""
+
 
 @pytest.fixture
 def recorded(suite):
@@ -75,3 +86,22 @@ def test_other():
     assert done.stdout.count("test_agent.py::test_agent: not a latency budget: 'turns at most many'") == 1, done.stdout
     assert "INTERNALERROR" not in done.stdout + done.stderr
     assert "the other body" not in done.stdout
+
+
+def test_a_worker_that_dies_takes_only_its_own_test_along(suite):
+    """Field note E5: the summary has all the others."""
+    (suite.path / "test_agent.py").write_text(PLAIN)
+    suite.record()
+    (suite.path / "test_agent.py").write_text(
+        PLAIN
+        + """
+def test_dies():
+    import os
+    os._exit(1)
+"""
+    )
+    done = suite.in_a_process("-n1")
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert done.stdout.count("= agent latency =") == 1
+    assert "2 runs: 2 replayed" in done.stdout
+    assert "1 failed, 2 passed" in done.stdout
