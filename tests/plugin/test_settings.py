@@ -104,6 +104,7 @@ def test_the_native_toml_table_takes_the_same_names(suite):
 [tool.pytest]
 strict = true
 addopts = ["-p", "no:cacheprovider", "-p", "no:hypothesispytest"]
+asyncio_default_fixture_loop_scope = "function"
 latency_mode = "live"
 latency_drift = "strict"
 latency_counter = "chars"
