@@ -5,10 +5,12 @@ shows that a step would help. Refuses to promise a saving: that is a what-if's.
 """
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from pytest_agentlatency.budgets.figure import Figures
 from pytest_agentlatency.model import units
 from pytest_agentlatency.model.phase import Phase
+from pytest_agentlatency.model.provenance import Provenance, weakest
 from pytest_agentlatency.model.run import Run
 
 Lever = Callable[[Run, Figures], str]
@@ -31,9 +33,9 @@ def follows_context(subject: str) -> bool:
 
 def _shrink(run: Run, _figures: Figures) -> str:
     known = _contexts(run)
-    if len(known) < 2 or known[-1] < _GROWN * known[0]:  # noqa: PLR2004  growth needs two
+    if len(known) < 2 or known[-1].value < _GROWN * known[0].value:  # noqa: PLR2004  growth needs two
         return ""
-    sizes = f"{units.tokens(known[0])} to {units.tokens(known[-1])} tokens"
+    sizes = f"{known[0]} to {known[-1]} tokens"
     return f"shrink the context: it grew from {sizes} over {len(known)} turns; summarise or drop older turns"
 
 
@@ -45,14 +47,14 @@ def _reuse(run: Run, figures: Figures) -> str:
         return ""
     first = next(iter(figures.stability(run, ()).breaks), None) if figures.stability else None
     where = f"; it first broke at turn {first.turn} ({first.reason})" if first else ""
-    share = units.share(read / context)
+    share = units.share(read / context, weakest(usage.provenance for usage in later))
     return f"reuse the prefix: {share} of the input after turn 1 came from a cache{where}"
 
 
 def _trim(run: Run, figures: Figures) -> str:
     results = figures.results(run) if figures.results else ()
     largest = max(results, key=lambda result: result.tokens, default=None)
-    if largest is None or largest.tokens < _HEAVY * max(_contexts(run), default=0):
+    if largest is None or largest.tokens < _HEAVY * max((each.value for each in _contexts(run)), default=0):
         return ""
     size = units.tokens(largest.tokens, largest.provenance)
     return (
@@ -62,7 +64,11 @@ def _trim(run: Run, figures: Figures) -> str:
 
 def _faster(run: Run, _figures: Figures) -> str:
     share = run.share(Phase.DECODE)
-    return f"a faster model or a shorter answer: decode takes {units.share(share)} of the run" if share else ""
+    return (
+        f"a faster model or a shorter answer: decode takes {units.share(share, run.provenance)} of the run"
+        if share
+        else ""
+    )
 
 
 def _tool(run: Run, _figures: Figures) -> str:
@@ -71,11 +77,10 @@ def _tool(run: Run, _figures: Figures) -> str:
         if span.phase is Phase.TOOL:
             times[span.detail] = times.get(span.detail, 0) + span.duration
     name = max(times, key=lambda tool: times[tool], default="")
-    return (
-        f"make tool {name!r} faster, or call it less: the run waits {units.duration(times[name])} for it"
-        if name
-        else ""
-    )
+    if not name:
+        return ""
+    waited = units.duration(times[name], run.provenance)
+    return f"make tool {name!r} faster, or call it less: the run waits {waited} for it"
 
 
 def _unused(run: Run, figures: Figures) -> str:
@@ -85,7 +90,7 @@ def _unused(run: Run, figures: Figures) -> str:
 
 def _loop(run: Run, _figures: Figures) -> str:
     known = _contexts(run)
-    cost = f": each further one sends {units.tokens(known[-1])} tokens again" if known else ""
+    cost = f": each further one sends {known[-1]} tokens again" if known else ""
     return f"make fewer calls{cost}"
 
 
@@ -99,12 +104,24 @@ def _largest(run: Run, _figures: Figures) -> str:
     if not phases:
         return ""
     phase = max(phases, key=lambda each: phases[each])
-    return f"start with {phase}: it takes {units.share(run.share(phase))} of the run" if run.share(phase) else ""
+    share = run.share(phase)
+    return f"start with {phase}: it takes {units.share(share, run.provenance)} of the run" if share else ""
 
 
-def _contexts(run: Run) -> list[int]:
-    usages = [turn.call.usage for turn in run.turns]
-    return [usage.context for usage in usages if usage.context is not None and not usage.multi_pass]
+@dataclass(frozen=True, slots=True)
+class _Context:
+    """Size of one turn's context; as text with the mark of its provenance."""
+
+    value: int
+    provenance: Provenance
+
+    def __str__(self) -> str:
+        return units.tokens(self.value, self.provenance)
+
+
+def _contexts(run: Run) -> list[_Context]:
+    usages = [turn.call.usage for turn in run.turns if not turn.call.usage.multi_pass]
+    return [_Context(usage.context, usage.provenance) for usage in usages if usage.context is not None]
 
 
 _ORDER: tuple[Lever, ...] = (_shrink, _reuse, _trim, _faster, _largest)

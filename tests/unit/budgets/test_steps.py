@@ -1,9 +1,12 @@
+from dataclasses import replace
+
 import pytest
 
 from pytest_agentlatency.analysis.breaks import Break, Reason
 from pytest_agentlatency.analysis.prefix import Stability
 from pytest_agentlatency.budgets.figure import Figures, ToolResult
 from pytest_agentlatency.budgets.steps import next_step
+from pytest_agentlatency.model.provenance import Provenance
 from pytest_agentlatency.model.run import Run
 from pytest_agentlatency.model.usage import Tokens
 from tests.support.plain_runs import grown, laid_out, run_of, turn, usage
@@ -62,3 +65,16 @@ def test_unused_tools_are_named():
 
 def test_a_run_that_shows_nothing_gets_no_step():
     assert next_step("prefill share", Run(), Figures()) == ""
+
+
+@pytest.mark.parametrize("subject", ["context tokens", "turns", "cached share", "decode share"])
+def test_a_projected_run_gets_steps_with_projected_numbers(subject: str):
+    """No number of a changed run looks like one that was measured."""
+    measured = grown(1000, 3000, 6000)
+    turns = [
+        replace(each, call=replace(each.call, usage=replace(each.call.usage, provenance=Provenance.PROJECTED)))
+        for each in measured.turns
+    ]
+    projected = replace(run_of(*turns), provenance=Provenance.PROJECTED)
+    assert "~" not in next_step(subject, measured, Figures())
+    assert "~" in next_step(subject, projected, Figures())
