@@ -1,18 +1,13 @@
 """`--latency-probe-prefix`: what only shows on another day or in another process."""
 
 import re
-import subprocess
-import sys
-from pathlib import Path
 
 import pytest
 
 from pytest_agentlatency.testing.builders import growing, recording
-from tests.support.prepared import HEAD, marked, prepare
+from tests.support.prepared import Told, marked, names, run, write_suite
 
-ROOT = str(Path(__file__).parents[2])
 OBSERVED = recording(growing("linear", 3), tools=["search", "refund", "lookup", "cancel"])
-INI = "[pytest]\naddopts = -p no:randomly\nasyncio_default_fixture_loop_scope = function\n"
 TITLE = "latency: requests under another clock and other hash seeds"
 
 
@@ -51,42 +46,21 @@ TESTS = (
 
 
 def write(folder, *tests):
-    """A suite of these tests, each with a cassette of its own."""
-    (folder / "pytest.ini").write_text(INI, encoding="utf-8")
-    (folder / "test_agent.py").write_text(HEAD + "".join(tests), encoding="utf-8")
-    for name in re.findall(r'run\("(\w+)"', "".join(tests)):
-        prepare(folder, name, OBSERVED)
-
-
-def run(folder, *options, environment=()):
-    """Run pytest in a process of its own, as its user does."""
-    with pytest.MonkeyPatch.context() as patch:
-        for name, value in {"PYTHONPATH": ROOT, "COLUMNS": "80", **dict(environment)}.items():
-            patch.setenv(name, value)
-        command = [sys.executable, "-m", "pytest", *options]
-        return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)  # noqa: S603
+    write_suite(folder, tests, dict.fromkeys(names(tests), OBSERVED))
 
 
 def files(folder):
     return {path.name: path.read_bytes() for path in folder.rglob("*") if path.is_file() and path.suffix != ".pyc"}
 
 
-class Probed:
+class Probed(Told):
     """Every test of the suite, run in one session with the flag."""
 
     def __init__(self, folder):
         write(folder, *TESTS)
         self.before = files(folder)
-        self.output = run(folder, "--latency-probe-prefix", "-rA", "-p", "no:cacheprovider").stdout
+        super().__init__(run(folder, "--latency-probe-prefix", "-rA", "-p", "no:cacheprovider").stdout)
         self.after = files(folder)
-
-    def passed(self, name):
-        return f"PASSED test_agent.py::{name}\n" in self.output.rpartition("short test summary info")[2]
-
-    def of(self, name):
-        """What the report says of one test."""
-        found = re.search(rf"^_+ {name} _+$(.*?)(?=^_+ test_|^=)", self.output, re.MULTILINE | re.DOTALL)
-        return found[1] if found else ""
 
 
 @pytest.fixture(scope="module")
