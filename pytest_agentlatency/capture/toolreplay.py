@@ -83,7 +83,7 @@ class ToolResults:
     def _asked(self, call: RecordedCall) -> Iterator[_Asked]:
         follower = self._turns.get((call.lane, call.turn + 1))
         given = list(_results(asked(follower.request)[1])) if follower else []
-        for block in call.answer.blocks:
+        for block in call.read.answer.blocks:
             if block.kind == TOOL_JSON:
                 found = next((each for each in given if _answers(each, block.id, block.name)), None)
                 if found is not None:

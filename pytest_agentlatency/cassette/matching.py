@@ -38,15 +38,28 @@ class Match:
     """The recorded attempt that answers a live one."""
 
     recorded: Attempt
-    record: CallRecord
-    lane: int
-    turn: int
-    """Of the recorded call."""
+    call: RecordedCall
+    """Whose attempt it is."""
     verdict: Verdict
     difference: Difference | None = None
     """The first place where the requests differ; None when they are identical."""
     masked: bool = False
     """Only volatile spans differ."""
+
+    @property
+    def record(self) -> CallRecord:
+        """Of the recorded call."""
+        return self.call.record
+
+    @property
+    def lane(self) -> int:
+        """Of the recorded call."""
+        return self.call.lane
+
+    @property
+    def turn(self) -> int:
+        """Of the recorded call."""
+        return self.call.turn
 
 
 class Unmatched(Exception):  # noqa: N818  # a verdict's name
@@ -142,7 +155,7 @@ class Matcher:
                 raise self._unmatched(reason, request, call)
             pair.attempts += 1
             recorded = call.attempts[pair.attempts - 1]
-            return Match(recorded, call.record, call.lane, call.turn, pair.verdict, pair.difference, pair.masked)
+            return Match(recorded, call, pair.verdict, pair.difference, pair.masked)
 
     @property
     def recorded(self) -> tuple[RecordedCall, ...]:
@@ -208,7 +221,7 @@ class Matcher:
         slot = self._next_turn(followed, placement) if followed else None
         if slot is None and (followed is None or placement.repeats):  # equal requests may have been parallel lanes
             slot = self._most_alike(opening)
-        if slot is None or not likeness.answerable(slot.call.opening, opening):
+        if slot is None or not likeness.answerable(slot.call.read.opening, opening):
             raise self._no_counterpart(live_call, request, opening, placement)
         self._live.follow(placement, slot.call)
         return slot
@@ -220,7 +233,7 @@ class Matcher:
                 slot
                 for slot in self._slots
                 if not slot.taken
-                and (slot.call.lane, slot.call.repeats) == (followed.lane, placement.repeats)
+                and (slot.call.lane, slot.call.read.repeats) == (followed.lane, placement.repeats)
                 and slot.call.turn > followed.turn
             ),
             None,
@@ -230,11 +243,11 @@ class Matcher:
         """The first turn of the most alike lane that nobody follows; the earlier of two that are as alike."""
         followed = {slot.call.lane for slot in self._slots if slot.taken}
         scored = [
-            (likeness.score(slot.call.opening, opening), slot)
+            (likeness.score(slot.call.read.opening, opening), slot)
             for slot in self._slots
             if slot.call.turn == 1
             and slot.call.lane not in followed
-            and likeness.answerable(slot.call.opening, opening)
+            and likeness.answerable(slot.call.read.opening, opening)
         ]
         best, slot = max(scored, key=lambda each: each[0], default=(0.0, None))
         return slot if best >= likeness.ENOUGH else None
@@ -255,7 +268,7 @@ class Matcher:
                 reason, request, next((each for each in lane if each.turn > followed.turn), lane[-1])
             )
         reason = f"model call {live_call} starts a conversation that the cassette doesn't hold."
-        nearest = max(self.recorded, key=lambda call: likeness.score(call.opening, opening), default=None)
+        nearest = max(self.recorded, key=lambda call: likeness.score(call.read.opening, opening), default=None)
         return self._unmatched(reason, request, nearest)
 
     def _unmatched(self, reason: str, request: Request, nearest: RecordedCall | None) -> Unmatched:
@@ -307,7 +320,7 @@ class _LiveLanes:
     def follow(self, placement: Placement, call: RecordedCall) -> None:
         """Take note of the pair of the request just placed."""
         self.following[placement.lane] = call
-        self._lineage.answered(placement.lane, call.answer)
+        self._lineage.answered(placement.lane, call.read.answer)
 
     def _placed(self, request: Request) -> tuple[Opening, Placement]:
         provider, prompt = asked(request)

@@ -4,7 +4,9 @@ Owns the grouping of attempts into calls. Leaves the question which conversation
 """
 
 from collections import defaultdict
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from pytest_agentlatency.cassette import likeness
 from pytest_agentlatency.cassette.likeness import Opening
@@ -15,18 +17,57 @@ from pytest_agentlatency.wire.message import Answer, Prompt
 
 
 @dataclass(frozen=True, slots=True)
-class RecordedCall:
-    """A model call of the cassette and where it stands."""
+class Read:
+    """What reading a recorded call takes: its bodies are taken apart for it."""
 
-    record: CallRecord
-    attempts: tuple[Attempt, ...]
     lane: int
     turn: int
     opening: Opening
     answer: Answer
     """What its last attempt was answered."""
-    repeats: bool = False
+    repeats: bool
     """It asks the same as its lane's call before it."""
+
+
+class _Reading:
+    """All calls of a recording, read when one is asked about; a replay whose requests are equal asks about none."""
+
+    def __init__(self, tried: Sequence["RecordedCall"]) -> None:
+        self._tried = tried
+
+    @cached_property
+    def calls(self) -> tuple[Read, ...]:
+        questions = [asked(each.attempts[-1].request) for each in self._tried]
+        exchanges = [_exchange(prompt, each.attempts) for (_, prompt), each in zip(questions, self._tried, strict=True)]
+        return tuple(
+            Read(place.lane, place.turn, likeness.opening(provider, place.prompt), exchange.answer, place.repeats)
+            for (provider, _), exchange, place in zip(questions, exchanges, place_all(exchanges), strict=True)
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedCall:
+    """A model call of the cassette and where it stands."""
+
+    record: CallRecord
+    attempts: tuple[Attempt, ...]
+    _index: int
+    _reading: _Reading
+
+    @property
+    def read(self) -> Read:
+        """Its lane, turn and answer."""
+        return self._reading.calls[self._index]
+
+    @property
+    def lane(self) -> int:
+        """From 1."""
+        return self.read.lane
+
+    @property
+    def turn(self) -> int:
+        """Of its lane, from 1."""
+        return self.read.turn
 
     @property
     def request(self) -> Request:
@@ -35,29 +76,19 @@ class RecordedCall:
 
 
 def recorded_calls(recording: Recording) -> tuple[RecordedCall, ...]:
-    """Return the model calls of a recording with their lanes and turns, in the order in which they were made."""
+    """Return the model calls of a recording, in the order in which they were made."""
     records = {record.id: record for record in recording.calls}
     attempts: dict[int, list[Attempt]] = defaultdict(list)
     for attempt in recording.attempts:
         if registry.recognise(attempt.request) is not None:
             attempts[attempt.call].append(attempt)
-    tried = [(records.get(id_, CallRecord(id_)), tuple(attempts[id_])) for id_ in sorted(attempts)]
-    questions = [asked(each[-1].request) for _, each in tried]
-    exchanges = [_exchange(prompt, each) for (_, prompt), (_, each) in zip(questions, tried, strict=True)]
-    return tuple(
-        RecordedCall(
-            record,
-            each,
-            place.lane,
-            place.turn,
-            likeness.opening(provider, place.prompt),
-            exchange.answer,
-            place.repeats,
-        )
-        for (record, each), (provider, _), exchange, place in zip(
-            tried, questions, exchanges, place_all(exchanges), strict=True
-        )
+    calls: list[RecordedCall] = []
+    reading = _Reading(calls)
+    calls.extend(
+        RecordedCall(records.get(id_, CallRecord(id_)), tuple(attempts[id_]), index, reading)
+        for index, id_ in enumerate(sorted(attempts))
     )
+    return tuple(calls)
 
 
 def asked(request: Request) -> tuple[str, Prompt]:

@@ -107,7 +107,8 @@ def test_work_that_is_handed_over_in_the_tests_context_is_the_tests(model):
     thread.start()
 
     def agent():
-        asked.put(lambda context=contextvars.copy_context(): context.run(call, model.url))
+        context = contextvars.copy_context()
+        asked.put(lambda: context.run(call, model.url))
         assert done.wait(30)
 
     session, document = record(agent)
