@@ -88,6 +88,16 @@ def test_an_image_is_counted_by_its_pixels(wrap):
     assert 300 < small < 450  # 512 x 512 / 750 = 350
 
 
+def test_a_document_is_not_counted_by_its_base64():
+    """Field note C8: what its pages cost is in the recorded usage, not in its bytes."""
+    source = {"type": "base64", "media_type": "application/pdf"}
+    few, many = (
+        claude([user({"type": "document", "source": {**source, "data": base64.b64encode(b"%PDF-1.7" * n).decode()}})])
+        for n in (100, 50_000)
+    )
+    assert size(few, CHARS) == size(many, CHARS)
+
+
 def test_base64_of_an_unknown_block_is_not_counted():
     shell = {"type": "later_kind", "note": "three parcels"}
     with_data = shell | {"data": "QUJD" * 5_000, "encrypted_content": "x" * 9_000}
