@@ -115,6 +115,18 @@ def test_turn_times_are_classified_in_milliseconds():
         assert run.growth("turn time").increments[:4] == (100, 100, 100, 100)
 
 
+@pytest.mark.parametrize(
+    ("phase", "figure"), [("prefill", "prefill_ms"), ("tool", "tool_ms"), ("overhead", "overhead_ms")]
+)
+def test_a_run_that_gets_slower_shows_which_phase_does(phase, figure):
+    """Field note F9: "slower as it goes" has three causes, and each turn's phases tell them apart."""
+    turns = [turn(2000 + 500 * number, **{"tool_ms": 50, figure: 100 * number}) for number in range(1, 8)]
+    with replayed(recording(turns)) as run:
+        assert run.growth("turn time").law is Law.LINEAR
+        found = {each: {one.time(each) for one in run.turns} for each in ("prefill", "decode", "tool", "overhead")}
+    assert [each for each, times in found.items() if len(times) > 1] == [phase]
+
+
 def test_a_turn_of_several_passes_has_no_context_and_keeps_its_number():
     """Its usage sums the passes: 50,000 tokens at turn 3 are no step of the context."""
     with replayed(multi_pass(recording(growing("linear", 6)), call=3)) as run:
