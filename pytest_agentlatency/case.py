@@ -26,7 +26,7 @@ from pytest_agentlatency.capture.calibrations import CalibrationError
 from pytest_agentlatency.capture.passes import Finding, PassError, unstable
 from pytest_agentlatency.capture.session import Plan, Session
 from pytest_agentlatency.capture.traffic import RunFailedError
-from pytest_agentlatency.cassette import store
+from pytest_agentlatency.cassette import foreign, store
 from pytest_agentlatency.cassette.document import Document
 from pytest_agentlatency.cassette.errors import CassetteError
 from pytest_agentlatency.cassette.masks import Masks
@@ -166,6 +166,8 @@ class Case:
                 self.fatal = self._missing()
                 return Document(Recording())
             document = store.load(self.path)
+            if not document.recording.attempts and document.others:
+                document = foreign.read(self.path).document  # plain vcrpy's: the same calls, without their times
             counters.check_recorded(document.recording.facts.counter, counter)
         except (CassetteError, CounterError) as error:
             self.fatal = str(error)
