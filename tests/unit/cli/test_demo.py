@@ -4,7 +4,7 @@ from pytest_agentlatency.cli import COMMANDS, main
 
 
 def test_a_demo_that_does_not_end_as_its_story_says_so_and_keeps_its_files(tmp_path, monkeypatch):
-    """Here nothing can be recorded: the interpreter that it starts is none. Its own story is told by the README's test."""
+    """The interpreter that it starts is none. How it ends as it should, the README's test tells."""
     monkeypatch.setattr("sys.executable", "/bin/false")
     result = CliRunner().invoke(main, ["demo", "--keep", str(tmp_path / "kept")])
     assert result.exit_code == 1
