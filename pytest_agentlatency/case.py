@@ -216,8 +216,11 @@ class Case:
             return ""
         self._kept = None
         refused = vet(replace(kept, others=others), self._session.learned)
-        if not refused:
-            store.save(self.path, replace(kept, others=others))
+        try:
+            if not refused:
+                store.save(self.path, replace(kept, others=others))
+        except CassetteError as error:
+            refused = str(error)
         return f"the cassette lacks what fixtures did after the test: {refused}" if refused else ""
 
     def stopped(self) -> str:
@@ -362,6 +365,12 @@ class Case:
             refused = str(error)
         if refused:
             return f"not recorded: {refused}"
+        try:
+            return self._written(document, trustworthy=trustworthy, passed=passed)
+        except CassetteError as error:
+            return f"not recorded: {error}"
+
+    def _written(self, document: Document, *, trustworthy: bool, passed: bool) -> str:
         if trustworthy and passed:
             store.save(self.path, document)
             self._kept = document

@@ -29,5 +29,9 @@ class Refused(CassetteError):
     """A limit or a rule of safety forbids it; the message names the limit."""
 
 
+class Unwritable(CassetteError):
+    """The system refuses to write: a full disk, a folder that is read only."""
+
+
 class TwoWriters(CassetteError):
     """Another test or process is recording the same cassette."""

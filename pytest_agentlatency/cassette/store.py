@@ -6,7 +6,7 @@ Owns paths, atomicity and the lock. Refuses to know what a document says.
 import os
 import stat
 from collections.abc import Generator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from hashlib import sha256
 from pathlib import Path, PurePosixPath, PureWindowsPath
 from uuid import uuid4
@@ -14,7 +14,7 @@ from uuid import uuid4
 from pytest_agentlatency.cassette import document as documents
 from pytest_agentlatency.cassette import lock
 from pytest_agentlatency.cassette.document import Document
-from pytest_agentlatency.cassette.errors import Missing, Refused, Unreadable
+from pytest_agentlatency.cassette.errors import Missing, Refused, Unreadable, Unwritable
 from pytest_agentlatency.cassette.limits import DEFAULT, Limits, check
 
 SUFFIX = ".yaml"
@@ -67,7 +67,10 @@ def read(path: Path, limits: Limits = DEFAULT) -> bytes:
 
 
 def save(path: Path, document: Document) -> None:
-    """Write a cassette in place of the one at the path. At any moment the old or the new one is there, whole."""
+    """Write a cassette in place of the one at the path. At any moment the old or the new one is there, whole.
+
+    Raises Unwritable.
+    """
     replace(path, documents.dumps(document))
 
 
@@ -79,8 +82,21 @@ def reject(path: Path, document: Document) -> Path:
 
 
 def replace(path: Path, data: bytes) -> None:
-    """Put bytes in place of a file. At any moment the old or the new ones are there, whole."""
-    target = path.resolve()
+    """Put bytes in place of a file. At any moment the old or the new ones are there, whole. Raises Unwritable."""
+    with _told(path):
+        _replace(path.resolve(), data)
+
+
+@contextmanager
+def _told(path: Path) -> Generator[None]:
+    try:
+        yield
+    except OSError as error:
+        msg = f"{path}: can't be written: {error.strerror or error}; nothing was changed. Mend that and do it again"
+        raise Unwritable(msg) from error
+
+
+def _replace(target: Path, data: bytes) -> None:
     target.parent.mkdir(parents=True, exist_ok=True)
     _sweep(target)
     temporary = target.with_name(f".{target.name}.{os.getpid()}.{uuid4().hex[:8]}.tmp")
@@ -126,8 +142,11 @@ def _literal(name: str) -> str:
 
 @contextmanager
 def writing(path: Path, owner: str = "") -> Generator[None]:
-    """Hold a cassette for writing. Raises TwoWriters when another test or process holds it; the dead hold nothing."""
+    """Hold a cassette for writing. Raises Unwritable, or TwoWriters when another holds it; the dead hold nothing."""
     target = path.resolve()
-    target.parent.mkdir(parents=True, exist_ok=True)
-    with lock.held(target.with_name(f".{target.name}.lock"), f"cassette {path}", owner):
+    holding = lock.held(target.with_name(f".{target.name}.lock"), f"cassette {path}", owner)
+    with ExitStack() as stack:
+        with _told(path):
+            target.parent.mkdir(parents=True, exist_ok=True)
+            stack.enter_context(holding)
         yield

@@ -126,3 +126,24 @@ def test_a_model_that_fails_for_good_is_told_as_the_agent_tells_it(suite):
     result.assert_outcomes(failed=1)
     result.stdout.fnmatch_lines(["*BadRequestError*"])
     assert suite.files() == ["test_agent/test_agent.yaml.rejected"]
+
+
+def test_a_disk_that_is_full_fails_the_test_in_one_line_and_leaves_the_cassette(suite):
+    before = suite.written().read_bytes()
+    suite.write("""
+import os
+
+@pytest.mark.agent_latency
+def test_agent(agent_run, url, monkeypatch):
+    assert loop(url) == "It was found."
+
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+""")
+    result = suite.run("--latency-mode=record")
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(["not recorded: *test_agent.yaml: can't be written: No space left on device; *"])
+    result.stdout.no_fnmatch_line("*Error:*")
+    assert suite.cassette().read_bytes() == before

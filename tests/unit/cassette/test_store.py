@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from pytest_agentlatency.cassette import document, store
-from pytest_agentlatency.cassette.errors import Missing, Refused, Truncated, TwoWriters, Unreadable
+from pytest_agentlatency.cassette.errors import Missing, Refused, Truncated, TwoWriters, Unreadable, Unwritable
 from pytest_agentlatency.cassette.limits import Limits
 from tests.support import documents as some
 
@@ -90,7 +90,7 @@ def test_a_document_that_cannot_be_written_leaves_the_old_one_and_no_trace(tmp_p
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(os, "fsync", full)
-    with pytest.raises(OSError, match="No space"):
+    with pytest.raises(Unwritable, match=r"x\.yaml: can't be written: No space left on device; nothing was changed"):
         store.save(path, some.session(2))
     assert [each.name for each in tmp_path.iterdir()] == ["x.yaml"]
     assert store.load(path) == some.session(1)
@@ -228,3 +228,9 @@ def test_a_writer_in_another_process_is_refused_until_it_dies(tmp_path):
     with store.writing(path):
         pass
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_that_can_not_be_made_is_told_before_the_recording_starts(tmp_path):
+    (tmp_path / "cassettes").touch()
+    with pytest.raises(Unwritable, match="can't be written"), store.writing(tmp_path / "cassettes" / "run.yaml"):
+        pytest.fail("nobody may write here")
