@@ -51,6 +51,8 @@ class Hooks:
         self._tools: list[tuple[weakref.ref[Any], Any]] = []
         self._listening = True
         for sdk in SDKS:
+            if backoff is None and f"{sdk}.{_BASE}" in sys.modules:
+                warmup.warm_up(sdk)  # before the agent starts: a deadline of its own would run on during it
             self._when_imported(f"{sdk}.{_BASE}", functools.partial(self._client, sdk))
         self._when_imported(f"anthropic.{_FUNCTIONS}", self._functions)
         stack.callback(self._stop)

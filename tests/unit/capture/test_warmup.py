@@ -40,6 +40,16 @@ def test_no_failure_of_it_reaches_the_agent(monkeypatch):
     warmup.warm_up("anthropic")
 
 
+def test_an_sdk_that_is_there_is_warm_before_the_agent_starts():
+    """It takes hundreds of milliseconds, which a deadline of the agent's would count."""
+    with Session(PLAN):
+        assert warmup.warm_up.cache_info().currsize >= 1
+        misses = warmup.warm_up.cache_info().misses
+        with SimulatedModel(Reply("hello")) as model:
+            loop(model.url)
+        assert warmup.warm_up.cache_info().misses == misses
+
+
 def test_it_is_no_part_of_the_run():
     with SimulatedModel(Reply("hello")) as model, Session(PLAN) as session:
         loop(model.url)
