@@ -152,7 +152,7 @@ def test_an_insertion_and_a_removal_are_told_from_a_rewrite():
 
 
 def test_a_clock_in_the_system_prompt_is_named():
-    """D2, A12."""
+    """Field note D2, A12."""
     broken = only_break([sent(history(1), system="It is 12:41."), sent(history(2), system="It is 12:42.")])
     assert (broken.reason, broken.detail) == (Reason.SYSTEM_CHANGED, "time differs")
 

@@ -56,7 +56,7 @@ def eight(url, pool):
 
 
 def test_eight_calls_of_a_pool_are_eight_exchanges(model):
-    """FIELD_NOTES A6."""
+    """Field note A6."""
     with ThreadPoolExecutor(4) as pool:
         session, document = record(eight, model.url, pool)
     assert len(document.recording.attempts) == len(document.recording.calls) == 8
