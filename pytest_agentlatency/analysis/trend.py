@@ -7,7 +7,9 @@ ever compared within themselves.
 
 import math
 import random
+from array import array
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 from itertools import combinations, permutations, product
 from operator import mul
 from statistics import median
@@ -106,6 +108,12 @@ def _all_orders(strata: Strata) -> Iterable[Strata]:
 
 
 def _drawn_orders(strata: Strata) -> Iterable[Strata]:
+    for order in _drawn(tuple(map(len, strata))):
+        yield [list(map(values.__getitem__, indices)) for values, indices in zip(strata, order, strict=True)]
+
+
+@lru_cache(maxsize=1)
+def _drawn(sizes: tuple[int, ...]) -> "list[list[array[int]]]":
+    """The orders for strata of these sizes. Kept for the next series: those of one run are of one length."""
     draw = random.Random(_SEED).random  # noqa: S311 - a permutation test, not a secret
-    for _ in range(DRAWS):
-        yield [sorted(values, key=lambda _: draw()) for values in strata]
+    return [[array("L", sorted(range(size), key=lambda _: draw())) for size in sizes] for _ in range(DRAWS)]
