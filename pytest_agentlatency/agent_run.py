@@ -5,7 +5,7 @@ ratchet: shares to 3 digits, seconds to microseconds, tokens whole. None means n
 budgets judge, read through the same registry.
 """
 
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import AbstractContextManager, contextmanager
 
 from pytest_agentlatency.analysis import fits, whatif
@@ -240,7 +240,7 @@ class AgentRun:
         return self._session.recorder.pause(reason)
 
     @contextmanager
-    def bounds(self) -> Iterator[None]:
+    def bounds(self) -> Generator[None]:
         """State the run's start and end, where set-up and clean-up of the agent are to count as overhead."""
         start = self._session.recorder.now()
         try:

@@ -9,7 +9,7 @@ import inspect
 import os
 from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
@@ -355,7 +355,7 @@ def _is_ours(error: BaseException) -> bool:
     from pytest_agentlatency.capture.traffic import RunFailedError  # noqa: PLC0415
 
     if isinstance(error, BaseExceptionGroup):
-        return any(map(_is_ours, error.exceptions))
+        return any(map(_is_ours, cast("BaseExceptionGroup[BaseException]", error).exceptions))
     return isinstance(error, RunFailedError)
 
 

@@ -7,10 +7,10 @@ come in as plain mappings.
 import math
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import TypeVar
+from typing import TypeVar, cast
 
 from pytest_agentlatency.model.mode import Mode
 
@@ -223,11 +223,15 @@ def _fraction(value: object, source: str) -> float | None:
 
 
 def _words(value: object) -> tuple[str, ...]:
-    return tuple(str(each) for each in value) if isinstance(value, list | tuple) else tuple(str(value or "").split())
+    return tuple(map(str, value.split() if isinstance(value, str) else _listed(value)))
+
+
+def _listed(value: object) -> Iterable[object]:
+    return cast("Iterable[object]", value) if isinstance(value, list | tuple) else ()
 
 
 def _patterns(value: object) -> tuple[str, ...]:
-    found = tuple(str(each) for each in value if str(each).strip()) if isinstance(value, list | tuple) else ()
+    found = tuple(str(each) for each in _listed(value) if str(each).strip())
     for pattern in found:
         try:
             re.compile(pattern)

@@ -187,7 +187,7 @@ def tool_owners(readings: Sequence[Reading], tools: Sequence[ToolRecord]) -> Map
 
 def asked_again(readings: Sequence[Reading], tools: Sequence[ToolRecord], owners: Mapping[int, int]) -> frozenset[int]:
     """Ids of the calls that answer nothing but rejected arguments: every tool call of the turn before was one."""
-    found = set()
+    found: set[int] = set()
     for lane in _lanes_of(readings):
         mine = sorted((each for each in readings if each.lane == lane), key=_began)
         ran = [tool for tool in tools if owners.get(tool.id) == lane]
@@ -258,7 +258,7 @@ def _turn(
 
 
 def _notes(readings: Sequence[Reading], layout: timeline.Layout) -> list[str]:
-    notes = []
+    notes: list[str] = []
     unknown = sorted({event for each in readings for event in each.answer.unknown_events})
     if unknown:
         notes.append(f"unknown stream events kept without effect: {', '.join(unknown)}")

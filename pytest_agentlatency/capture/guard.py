@@ -6,10 +6,10 @@ reads like a model call.
 """
 
 import asyncio
+import inspect
 import ipaddress
 import re
 import socket
-import sys
 from collections.abc import Callable, Iterable
 from contextlib import ExitStack
 from typing import Any
@@ -160,9 +160,9 @@ def _inside(host: str) -> bool:
 def stack_in_use() -> str:
     """Name of the HTTP stack on the call stack: the one the user chose, not the one below it."""
     seen: list[str] = []
-    frame = sys._getframe(1)  # noqa: SLF001  # inspect.stack() reads source files
+    frame = inspect.currentframe()  # inspect.stack() reads source files
     while frame is not None:
         seen.append(str(frame.f_globals.get("__name__", "")).partition(".")[0])
-        frame = frame.f_back  # type: ignore[assignment]
+        frame = frame.f_back
     known = [name for name in _STACKS if name in seen]
     return _NAMES.get(known[0], known[0]) if known else "a client of its own"

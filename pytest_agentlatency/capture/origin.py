@@ -24,7 +24,8 @@ class Origin:
     def begin(self) -> None:
         """The run begins here: in this thread and this context."""
         _run.set(self._own)
-        frames = sys._current_frames()  # noqa: SLF001  # the only way to see what another thread is doing
+        # The only way to see what another thread is doing.
+        frames = sys._current_frames()  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
         self._busy = frozenset(
             thread
             for thread in threading.enumerate()

@@ -4,7 +4,7 @@ Owns the run's clock and the mutable side of what is observed. Knows no HTTP lib
 """
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -52,9 +52,9 @@ class OpenAttempt:
     response_headers: Headers = ()
     coding: str = ""
     decoder: Callable[[], Decoder] | None = None
-    chunks: list[bytes] = field(default_factory=list)
-    asked: list[Ns] = field(default_factory=list)
-    arrived: list[Ns] = field(default_factory=list)
+    chunks: list[bytes] = field(default_factory=list[bytes])
+    asked: list[Ns] = field(default_factory=list[Ns])
+    arrived: list[Ns] = field(default_factory=list[Ns])
     end: Ns | None = None
     outcome: Outcome = Outcome.CLOSED
     failure: Failure | None = None
@@ -144,7 +144,7 @@ class OpenCall:
     sdk: str = ""
     entered: Ns | None = None
     returned: Ns | None = None
-    backoffs: list[tuple[Ns, Ns]] = field(default_factory=list)
+    backoffs: list[tuple[Ns, Ns]] = field(default_factory=list[tuple[Ns, Ns]])
     parent: int | None = None
 
     def record(self) -> CallRecord:
@@ -220,7 +220,7 @@ class Recorder:
         return opened
 
     @contextmanager
-    def tool(self, name: str) -> Iterator["OpenTool"]:
+    def tool(self, name: str) -> Generator["OpenTool"]:
         """Time a tool's execution; calls and tools inside become its children."""
         with self._lock:
             opened = OpenTool(self._next_tool, name, tool_in_progress.get(), self.now())
@@ -237,7 +237,7 @@ class Recorder:
                 self._tools.append(opened.record(self.now()))
 
     @contextmanager
-    def pause(self, reason: str) -> Iterator[None]:
+    def pause(self, reason: str) -> Generator[None]:
         """Take the time of the block out of every figure."""
         start = self.now()
         try:

@@ -269,7 +269,7 @@ class _RecordedBackoff:
 
 
 def _versions() -> dict[str, str]:
-    found = {}
+    found: dict[str, str] = {}
     for name in _NOTED_VERSIONS:
         # Only what takes part: an installed SDK that the run never imported says nothing about it.
         if name.replace("-", "_") in sys.modules or name.replace("-", "_").startswith("pytest_agent"):

@@ -16,7 +16,7 @@ from pytest_agentlatency.cassette.matching import Match
 from pytest_agentlatency.cassette.recorded import RecordedCall, asked
 from pytest_agentlatency.model.recording import Recording
 from pytest_agentlatency.wire.draft import TOOL_JSON
-from pytest_agentlatency.wire.jsonedge import arguments, loads, mapping
+from pytest_agentlatency.wire.jsonedge import arguments, loads, mapping, sequence
 from pytest_agentlatency.wire.message import Block, Prompt
 
 _lane: ContextVar[int] = ContextVar("agentlatency_lane", default=0)
@@ -142,7 +142,7 @@ def _answers(result: Block, id_: str, name: str) -> bool:
 
 def _content(block: Block) -> Result:
     content = mapping(loads(block.raw)).get("content")
-    whole = isinstance(content, list) and all(isinstance(each, dict) for each in content)
+    whole = isinstance(content, list) and all(isinstance(each, dict) for each in sequence(content))
     return Result(content if whole else block.text, error=block.error)
 
 

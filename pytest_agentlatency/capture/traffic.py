@@ -35,7 +35,7 @@ class Observer:
     learned: Learned = field(default_factory=Learned)
     """Credentials that were sent: they may stand nowhere in a cassette."""
     origin: Origin = field(default_factory=Origin)
-    strangers: list[str] = field(default_factory=list)
+    strangers: list[str] = field(default_factory=list[str])
     """What is said of calls that were no part of the run."""
 
     def observe(self, request: Request) -> OpenAttempt:
@@ -64,8 +64,8 @@ class Player:
     matcher: Matcher
     time: VirtualTime
     learned: Learned = field(default_factory=Learned)
-    played: list[Played] = field(default_factory=list)
-    failures: list[RunFailedError] = field(default_factory=list)
+    played: list[Played] = field(default_factory=list[Played])
+    failures: list[RunFailedError] = field(default_factory=list[RunFailedError])
     stopping: Callable[[str], RunFailedError] = RunFailedError
     """Makes the exception of a message."""
     redaction: Redaction = Redaction()

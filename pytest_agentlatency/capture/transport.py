@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
 from types import ModuleType
-from typing import Any
+from typing import Any, cast
 from unittest import mock
 
 from pytest_agentlatency.capture import coding, streams
@@ -250,7 +250,7 @@ def _picker(seam: _Seam, side: _Side) -> Send:
 
     @functools.wraps(original)
     def pick(self: Any, url: Any) -> Any:
-        transport = original(self, url)
+        transport: object = original(self, url)
         if getattr(transport, OWN_TRANSPORT, False) or reaches(transport, side.leaf):
             return transport
         send = getattr(type(transport), side.method)
@@ -281,9 +281,9 @@ def reaches(transport: object, leaf: type, depth: int = _WRAPPING_DEPTH) -> bool
         return True
     if depth == 0 or not hasattr(transport, "__dict__"):
         return False
-    inner = (
-        item
-        for value in tuple(vars(transport).values())
-        for item in (value.values() if isinstance(value, dict) else (value,))
-    )
+    inner = (item for value in tuple(vars(transport).values()) for item in _held(value))
     return any(reaches(item, leaf, depth - 1) for item in inner if not isinstance(item, type))
+
+
+def _held(value: Any) -> Iterable[Any]:
+    return cast("Mapping[Any, Any]", value).values() if isinstance(value, dict) else (value,)

@@ -121,7 +121,7 @@ class VirtualTime:
     """The loops that this run has virtualised."""
 
     _jobs: Jobs = field(default_factory=Jobs)
-    _loops: dict[int, "VirtualLoop"] = field(default_factory=dict)
+    _loops: dict[int, "VirtualLoop"] = field(default_factory=dict[int, "VirtualLoop"])
 
     def install(self, stack: ExitStack) -> None:
         """Be ready for loops until the stack closes; then every one has its own clock again."""
@@ -168,7 +168,7 @@ class VirtualLoop:
 
     def restore(self) -> None:
         """Put the loop's own clock back, from where virtual time stands: pending timers keep their order."""
-        real = type(self.loop).time
+        real: Callable[[Any], float] = self.loop.__class__.time
         ahead = self._now - real(self.loop)
         self.loop.time = lambda: real(self.loop) + ahead
         if not self.loop.is_closed():

@@ -18,10 +18,18 @@ OWN_TRANSPORT = "agentlatency_own"
 
 warming: ContextVar[bool] = ContextVar("agentlatency_warming", default=False)
 
-_USAGE = {"input_tokens": 1, "output_tokens": 1}
-_MESSAGE = {"id": "msg_0", "type": "message", "role": "assistant", "model": "warm-up", "content": [], "usage": _USAGE}
-_ASK = {"model": "warm-up", "max_tokens": 1, "messages": [{"role": "user", "content": "warm-up"}]}
-_TEXT, _TOOL = {"type": "text", "text": ""}, {"type": "tool_use", "id": "toolu_0", "name": "t", "input": {}}
+_USAGE: dict[str, Any] = {"input_tokens": 1, "output_tokens": 1}
+_MESSAGE: dict[str, Any] = {
+    "id": "msg_0",
+    "type": "message",
+    "role": "assistant",
+    "model": "warm-up",
+    "content": [],
+    "usage": _USAGE,
+}
+_ASK: dict[str, Any] = {"model": "warm-up", "max_tokens": 1, "messages": [{"role": "user", "content": "warm-up"}]}
+_TEXT: dict[str, Any] = {"type": "text", "text": ""}
+_TOOL: dict[str, Any] = {"type": "tool_use", "id": "toolu_0", "name": "t", "input": {}}
 
 
 @functools.cache

@@ -6,10 +6,10 @@ What is loaded never does. Owns what a hook may do to an exchange, and where chu
 
 import re
 from bisect import bisect_right
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import accumulate, pairwise
-from typing import Any
+from typing import Any, cast
 
 from pytest_agentlatency.cassette import plainbody
 from pytest_agentlatency.cassette.errors import CassetteError
@@ -117,11 +117,11 @@ def _response(filters: Filters, response: Response, call: int) -> Response:
 
 
 def _fields(headers: Mapping[str, Any]) -> Headers:
-    return tuple(
-        (name, plainbody.header(each))
-        for name, value in headers.items()
-        for each in (value if isinstance(value, list | tuple) else (value,))
-    )
+    return tuple((name, plainbody.header(each)) for name, value in headers.items() for each in _several(value))
+
+
+def _several(value: Any) -> Iterable[Any]:
+    return cast("Iterable[Any]", value) if isinstance(value, list | tuple) else (value,)
 
 
 def rechunked(chunks: Sequence[bytes], body: bytes) -> tuple[bytes, ...]:

@@ -208,8 +208,8 @@ def honoured(config: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _several(hooks: Mapping[str, Any], name: str) -> tuple[Any, ...]:
-    value = hooks.get(name, ())
-    return tuple(value) if isinstance(value, Iterable) else (value,)
+    value: Iterable[Any] | Callable[..., Any] = hooks.get(name, ())
+    return (value,) if callable(value) else tuple(value)
 
 
 @contextmanager

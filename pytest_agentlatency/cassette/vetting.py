@@ -3,8 +3,8 @@
 Owns the last look before anything is written, rejected recordings included.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, cast
 
 from pytest_agentlatency.cassette import document as documents
 from pytest_agentlatency.cassette.document import Document
@@ -66,10 +66,10 @@ def _walk(place: str, value: Any) -> Iterator[tuple[str, bytes | str]]:
     if isinstance(value, str | bytes):
         yield place, value
     elif isinstance(value, Mapping):
-        for key, each in value.items():
+        for key, each in cast("Mapping[str, Any]", value).items():
             yield from _walk(f"{place} {key}", each)
     elif isinstance(value, list | tuple):
-        for each in value:
+        for each in cast("Iterable[Any]", value):
             yield from _walk(place, each)
 
 

@@ -20,7 +20,11 @@ _FILES = ("support_agent.py", "test_support_agent.py", "conftest.py", "pytest.in
 
 
 @click.command("demo")
-@click.option("--keep", type=click.Path(path_type=Path), help="Put the files here and leave them; default: a temporary folder.")
+@click.option(
+    "--keep",
+    type=click.Path(path_type=Path),
+    help="Put the files here and leave them; default: a temporary folder.",
+)
 def command(keep: Path | None) -> None:
     """Record an agent, replay it offline, change its code, and see its budget break."""
     if keep is not None:

@@ -152,7 +152,7 @@ class Facts:
     """UTC time of the recording, ISO 8601, seconds."""
     counter: str = ""
     """Id of the token counter in force."""
-    versions: Mapping[str, str] = field(default_factory=dict)
+    versions: Mapping[str, str] = field(default_factory=dict[str, str])
     """Distribution name -> version of what took part (python, SDK, HTTP library, this plugin)."""
 
 

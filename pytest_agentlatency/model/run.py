@@ -258,7 +258,7 @@ class Run:
     pauses: tuple[Pause, ...] = ()
     paused: Ns = Ns(0)
     """Time inside the run that pauses took, counted once where they overlap."""
-    work: Mapping[Phase, Ns] = field(default_factory=dict)
+    work: Mapping[Phase, Ns] = field(default_factory=dict[Phase, Ns])
     """Sum of durations by phase, overlaps counted twice; beside `segments`, which counts each instant once."""
     facts: Facts = Facts()
     provenance: Provenance = Provenance.MEASURED

@@ -27,11 +27,11 @@ ANSWER = {
 
 async def through_aiohttp(url, **options):
     """The SDK's own client on aiohttp; when each text came."""
-    async with anthropic.AsyncAnthropic(
+    client = anthropic.AsyncAnthropic(
         base_url=url, api_key="x", http_client=anthropic.DefaultAioHttpClient(), **options
-    ) as client:
-        async with client.messages.stream(**ASK) as stream:
-            return [time.perf_counter() async for event in stream if event.type == "text"]
+    )
+    async with client, client.messages.stream(**ASK) as stream:
+        return [time.perf_counter() async for event in stream if event.type == "text"]
 
 
 async def loop_through_aiohttp(url):

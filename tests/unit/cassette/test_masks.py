@@ -1,6 +1,5 @@
 """Volatile spans are masked for matching only, and told."""
 
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
