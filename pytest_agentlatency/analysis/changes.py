@@ -78,7 +78,7 @@ def _pairs(recorded: Prompt, live: Prompt) -> Iterator[_Pair]:
 def _without(items_: Iterable[Item], others: Iterable[Item]) -> list[Item]:
     """The items that the others don't hold as often."""
     spare = Tally(_identity(item) for item in others)
-    left = []
+    left: list[Item] = []
     for item in items_:
         if spare[_identity(item)]:
             spare[_identity(item)] -= 1

@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 from pytest_agentlatency.analysis.counters import Counter
+from pytest_agentlatency.wire.jsonedge import loads, mapping, sequence
 from pytest_agentlatency.wire.message import Block, Message, Prompt
 
 Edit = Callable[[Sequence[Prompt]], Sequence[Prompt]]
@@ -61,10 +62,7 @@ def _with_text(block: Block, text: str) -> Block:
 
 
 def _key_fields(text: str) -> str:
-    try:
-        value = json.loads(text)
-    except ValueError:
-        return text
+    value = loads(text)
     if not isinstance(value, dict | list):
         return text
     short = json.dumps(_shortened(value), ensure_ascii=False, separators=(",", ":"))
@@ -73,10 +71,10 @@ def _key_fields(text: str) -> str:
 
 def _shortened(value: Any) -> Any:
     if isinstance(value, dict):
-        kept = {key: _shortened(each) for key, each in value.items()}
+        kept = {key: _shortened(each) for key, each in mapping(value).items()}
         return {key: each for key, each in kept.items() if each not in (None, "", [], {})}
     if isinstance(value, list):
-        return [_shortened(each) for each in value[:_MANY]]
+        return [_shortened(each) for each in sequence(value)[:_MANY]]
     return value[:_LONG] if isinstance(value, str) else value
 
 

@@ -196,7 +196,7 @@ def by_the_rules(start: Start) -> Retimed:
 def perfect(start: Start) -> Retimed:
     """All of a lane's previous request read from the cache, as far as the context holds as much."""
     last: dict[int, int] = defaultdict(int)
-    reads = []
+    reads: list[int] = []
     for reading in start.told.readings:
         context = reading.call.usage.context or 0
         reads.append(min(last[reading.lane], max(0, context - 1)))
