@@ -19,7 +19,7 @@ from pytest_agentlatency.analysis.kvcache import KvSpec, NoSpec, batch, from_con
 from pytest_agentlatency.budgets import analyses, series
 from pytest_agentlatency.budgets.figure import Figures, Unit
 from pytest_agentlatency.budgets.subjects import SERIES, Question, registry
-from pytest_agentlatency.cli.opening import BadInput, Opened, counter, opened
+from pytest_agentlatency.cli.opening import BadInput, Opened, counter, opened, uncollected
 from pytest_agentlatency.model.run import Run
 from pytest_agentlatency.model.usage import Usage
 from pytest_agentlatency.report import context
@@ -60,7 +60,8 @@ def command(file: Path, name: str, kv_config: Path | None, gpu_memory: float | N
         None if gpu_memory is None else gpu_memory * _GB,
         width or shutil.get_terminal_size((80, 24)).columns,
     )
-    click.echo("\n".join(_lines(found, asked)))
+    with uncollected():
+        click.echo("\n".join(_lines(found, asked)))
 
 
 def _spec(path: Path) -> KvSpec:

@@ -3,7 +3,9 @@
 Owns the order in which the readers are tried, and what a bad file does to a command: a message, and exit code 2.
 """
 
-from collections.abc import Mapping
+import gc
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -44,6 +46,18 @@ class Opened:
         """Of the times: measured when the file was recorded, or not there at all."""
         timed = any(attempt.stamps is not None for attempt in self.document.recording.attempts)
         return Provenance.REPLAYED if timed else Provenance.UNKNOWN
+
+
+@contextmanager
+def uncollected() -> Generator[None]:
+    """Reading makes values by the hundred thousand and no cycles: looking for these would take a third of the time."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
 
 
 def opened(path: Path) -> Opened:

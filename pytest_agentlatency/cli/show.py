@@ -13,7 +13,7 @@ import click
 
 from pytest_agentlatency.analysis import assembly
 from pytest_agentlatency.analysis.assembly import Reading
-from pytest_agentlatency.cli.opening import OURS, Opened, opened
+from pytest_agentlatency.cli.opening import OURS, Opened, opened, uncollected
 from pytest_agentlatency.model import units
 from pytest_agentlatency.model.run import Run
 from pytest_agentlatency.report import jsonfile, servers, table
@@ -32,8 +32,9 @@ def command(file: Path, width: int | None, *, as_json: bool) -> None:
     Times that it doesn't hold are n/a, never 0.
     """
     found = opened(file)
-    readings = assembly.read(found.document.recording)
-    run = assembly.from_readings(readings, found.document.recording, provenance=found.provenance)
+    with uncollected():
+        readings = assembly.read(found.document.recording)
+        run = assembly.from_readings(readings, found.document.recording, provenance=found.provenance)
     run = replace(run, notes=(*run.notes, *found.doubts))
     if as_json:
         click.echo(json.dumps(jsonfile.to_json(run), indent=2, ensure_ascii=False))
