@@ -100,9 +100,12 @@ def retime(told: Replayed, model_of: ModelOf) -> Retimed:
 
 def by_fits(told: Replayed, calibrations: Sequence[Calibration] = ()) -> Retimed:
     """Project a replayed run with the latency models of its own recorded calls, or calibrated ones."""
-    if all(old.call.usage == new.call.usage for old, new in zip(told.recorded, told.readings, strict=True)):
+    unchanged = all(old.call.usage == new.call.usage for old, new in zip(told.recorded, told.readings, strict=True))
+    if unchanged and not any(each.call.usage.cache_read for each in told.recorded):
         return Retimed(told.run, told.run, told.run, told.readings, told.recording)
     known = fits((*told.recorded, *told.unmade), calibrations)
+    doubts = dict.fromkeys(fit.doubt for fit in known.values() if fit.doubt)
+    told = replace(told, run=replace(told.run, notes=(*told.run.notes, *doubts)))
     return retime(told, lambda reading: known[key_of(reading)])
 
 
@@ -153,7 +156,7 @@ def lay_out(told: Replayed, takes: Mapping[int, Takes], notes: Sequence[str] = (
     readings = tuple(replace(each, call=_with_retiming(each, takes)) for each in told.readings)
     middle, low, high = (_on_a_clock(told, readings, laid) for laid in stretches)
     run = _marked(middle.run, told.run, frozenset(takes))
-    run = replace(run, notes=(*run.notes, *notes))
+    run = replace(run, notes=(*told.run.notes, *notes))
     return Retimed(run, low.run, high.run, middle.readings, middle.recording)
 
 
@@ -197,8 +200,7 @@ def _projection_notes(count: int, used: Iterable[Fit]) -> Iterator[str]:
             low, high = fit.model.token_interval
             cost = f"{units.duration(1000 * fit.model.token_ns)} per 1,000 tokens"
             ends = f"{units.duration(1000 * low)} to {units.duration(1000 * high)}"
-            doubt = f"; {fit.doubt}" if fit.doubt else ""
-            yield f"~ prefill of {count} changed call(s) projected by {fit.source}: {cost} ({ends}){doubt}"
+            yield f"~ prefill of {count} changed call(s) projected by {fit.source}: {cost} ({ends})"
 
 
 def _stale_notes(stale: Mapping[Spot, str]) -> Iterator[str]:

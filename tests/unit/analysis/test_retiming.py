@@ -11,7 +11,7 @@ from pytest_agentlatency.analysis.counters import counter
 from pytest_agentlatency.analysis.drift import LiveCall, Replayed, replayed
 from pytest_agentlatency.analysis.fits import Fit, fits, key_of
 from pytest_agentlatency.analysis.prefill import LatencyModel, Sample, fit
-from pytest_agentlatency.analysis.retiming import retime
+from pytest_agentlatency.analysis.retiming import by_fits, retime
 from pytest_agentlatency.model.phase import Phase
 from pytest_agentlatency.model.provenance import Provenance
 from pytest_agentlatency.model.recording import Recording
@@ -236,6 +236,29 @@ def test_a_model_of_known_cost_is_recovered_from_the_recordings_own_calls():
         change = each.retimed.projected - each.retimed.recorded
         assert each.retimed.low - each.retimed.recorded <= 100 * MS <= each.retimed.high - each.retimed.recorded
         assert change == pytest.approx(100 * MS, rel=0.4)
+
+
+def test_a_cache_that_the_times_do_not_show_is_doubted_in_a_run_without_any_change():
+    """FIELD_NOTES D9: usage says cached, and the server prefills the whole context all the same."""
+    sizes = [2000 * number for number in range(1, 11)]
+    turns = [
+        turn(size, prefill_ms=100 + size / 10, cached=before, tool_ms=10)
+        for before, size in zip((0, *sizes), sizes, strict=False)
+    ]
+    observed = recording(turns, model="local")
+    found = by_fits(live(observed, observed))
+    assert any(note.startswith("cache not effective") for note in found.run.notes)
+    assert not found.projected
+
+
+def test_a_cache_that_works_is_not_doubted():
+    sizes = [2000 * number for number in range(1, 11)]
+    turns = [
+        turn(size, prefill_ms=100 + (size - before) / 10, cached=before, tool_ms=10)
+        for before, size in zip((0, *sizes), sizes, strict=False)
+    ]
+    observed = recording(turns, model="local")
+    assert by_fits(live(observed, observed)).run.notes == ()
 
 
 # --- tokens
