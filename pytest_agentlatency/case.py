@@ -4,7 +4,7 @@ Owns the order of these, and what makes a recording worth keeping. Knows no test
 """
 
 import shlex
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -14,6 +14,7 @@ from pytest_agentlatency.agent_run import AgentRun
 from pytest_agentlatency.analysis import assembly, counters
 from pytest_agentlatency.analysis.calibration import Calibration
 from pytest_agentlatency.analysis.counters import Counter, CounterError
+from pytest_agentlatency.analysis.prefix import Stability
 from pytest_agentlatency.budgets import analyses, baseline
 from pytest_agentlatency.budgets.baseline import Baseline, BaselineError, Settled
 from pytest_agentlatency.budgets.budget import judge
@@ -21,7 +22,8 @@ from pytest_agentlatency.budgets.figure import Figures
 from pytest_agentlatency.budgets.phrase import Phrase, StablePrefix
 from pytest_agentlatency.budgets.projection import with_projection
 from pytest_agentlatency.budgets.verdict import Judgement, Ruling
-from pytest_agentlatency.capture import calibrations
+from pytest_agentlatency.capture import before, calibrations
+from pytest_agentlatency.capture.before import Refuser
 from pytest_agentlatency.capture.calibrations import CalibrationError
 from pytest_agentlatency.capture.passes import Finding, PassError, unstable
 from pytest_agentlatency.capture.session import Plan, Session
@@ -101,6 +103,8 @@ class Case:
     """Why the test can't run at all."""
     late: str = ""
     """What is wrong with what went on between the verdict and `close`."""
+    _before: ExitStack = field(default_factory=ExitStack)
+    _refuser: Refuser = field(default_factory=Refuser)
     _stack: ExitStack = field(default_factory=ExitStack)
     _session: Session | None = None
     _judged_calls: int | None = None
@@ -115,12 +119,24 @@ class Case:
             return self.settings.mode
         return Mode.REPLAY if self.path.exists() else Mode.RECORD
 
+    def prepare(self, stopping: Callable[[str], RunFailedError]) -> None:
+        """Until `open`, let no fixture of a wider scope ask the model: no test's run would hold the call."""
+        self._refuser = Refuser(stopping)
+        if self.mode is not Mode.LIVE:
+            replaying = self.mode is Mode.REPLAY
+            before.install(self._refuser, self._before, closed=replaying, allow_hosts=self.settings.allow_hosts)
+
+    def prepared(self) -> None:
+        """The end of that. Harmless when it has come."""
+        self._before.close()
+
     def open(self, stopping: Callable[[str], RunFailedError] = RunFailedError) -> AgentRun:
         """Begin the run. What is wrong with the cassette is kept for `fatal`; nothing leaves all the same.
 
         `stopping` makes the exception that stops the agent.
         """
-        self.fatal, self.late = "", ""  # a test may be run again
+        self.prepared()
+        self.fatal, self.late = self._asked_before(), ""  # a test may be run again
         self._session, self._judged_calls, self._kept = None, None, None
         mode = self.mode
         counter = self._counter()
@@ -225,7 +241,12 @@ class Case:
 
     def stopped(self) -> str:
         """Why the run was stopped before the test's body."""
-        return self.fatal or ("\n\n".join(self._session.problems()) if self._session is not None else "")
+        if self.fatal or self._session is None:
+            return self.fatal or self._asked_before()
+        return "\n\n".join(self._session.problems())
+
+    def _asked_before(self) -> str:
+        return str(self._refuser.failures[0]) if self._refuser.failures else ""
 
     def finish(self, *, passed: bool) -> Outcome:
         """Judge the run so far. A recording is kept when the body passed and nothing is wrong with the run.
@@ -309,35 +330,6 @@ class Case:
         run = assembly.from_readings(readings, recording, provenance=Provenance.REPLAYED)
         prompts = {reading.call.record.id: reading.prompt for reading in readings}
         figures = analyses.figures(run, prompts, session.plan.counter)
-        return baseline.baseline([judge(each, run, figures) for each in self.phrases], run.facts.recorded, retimed=False)
-
-    def _settled(self, session: Session, run: Run, judgements: Sequence[Judgement]) -> Settled:
-        """What becomes of the accepted figures: compared, or, where that is asked for, replaced."""
-        if session.plan.mode is not Mode.REPLAY or not judgements:
-            return Settled()
-        path = acceptedfile.path_of(self.path)
-        try:
-            held = acceptedfile.read(path)
-        except BaselineError as error:
-            return Settled(str(error))
-        retimed = any(call.drift for call in run.calls)
-        now = baseline.baseline(judgements, run.facts.recorded, retimed=retimed)
-        if not self.settings.update:
-            return baseline.settle(held, now, judgements)
-        if held is None or held.recorded != now.recorded:
-            held = self._as_recorded(session)
-        settled = baseline.update(held, now, judgements, loosen=self.settings.loosen)
-        if settled.written is not None:
-            acceptedfile.write(path, settled.written)
-        return settled
-
-    def _as_recorded(self, session: Session) -> Baseline:
-        """The figures of the recording itself, before any change."""
-        recording = session.plan.document.recording
-        readings = assembly.read(recording)
-        run = assembly.from_readings(readings, recording, provenance=Provenance.REPLAYED)
-        prompts = {reading.call.record.id: reading.prompt for reading in readings}
-        figures = analyses.figures(run, prompts, session.plan.counter)
         judgements = [judge(each, run, figures) for each in self.phrases]
         return baseline.baseline(judgements, run.facts.recorded, retimed=False)
 
@@ -386,10 +378,14 @@ class Case:
 
 def _with_findings(figures: Figures, findings: Sequence[Finding]) -> Figures:
     """Figures to whose prefix comparison a second pass's findings belong."""
-    stability = figures.stability
-    if stability is None or not findings:
+    compared = figures.stability
+    if compared is None or not findings:
         return figures
-    return replace(figures, stability=lambda run, turns: unstable(stability(run, turns), findings, turns))
+
+    def stability(run: Run, except_turns: Collection[int]) -> Stability:
+        return unstable(compared(run, except_turns), findings, except_turns)
+
+    return replace(figures, stability=stability)
 
 
 def _noted(notes: Sequence[str]) -> tuple[tuple[str, str], ...]:

@@ -65,7 +65,7 @@ def test_equal_passes_have_no_finding():
 
 @pytest.mark.parametrize("last", [Recording(), recording(growing("linear", 2), tools=["search", "refund"])])
 def test_passes_of_different_lengths_are_not_compared(last):
-    with pytest.raises(PassError, match="calls made: plain 3, clock 3, seed 2 3, seed 3 [02]"):
+    with pytest.raises(PassError, match=r"calls made: plain 3, clock 3, seed 2 3, seed 3 [02]"):
         causes(OBSERVED, OBSERVED, OBSERVED, last)
 
 
