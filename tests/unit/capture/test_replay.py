@@ -268,3 +268,15 @@ def test_a_run_without_any_model_call_says_so(recorded):
     with replaying(recorded) as session:
         pass
     assert "no model call was observed" in session.problems()[0]
+
+
+def test_a_run_is_told_once_as_long_as_nothing_new_is_played(recorded):
+    """A long run's requests take longer to read than to replay."""
+    with replaying(recorded) as session:
+        before = session.told()
+        assert session.told() is before
+        loop(NOWHERE)
+        after = session.told()
+    assert after is not before
+    assert len(after.run.turns) == 5
+    assert session.told() is after
