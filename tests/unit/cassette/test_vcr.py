@@ -368,3 +368,46 @@ def test_an_answers_cookies_are_not_stored_and_what_callers_act_on_is(server):
     names = {name.lower() for name in recording.interactions[0]["response"]["headers"]}
     assert "location" in names
     assert not names & {"set-cookie", "date"}
+
+
+def recorded_with(hooks, server, ask=with_urllib):
+    with OtherHTTP(record=True, hooks=hooks) as other:
+        ask(url(server, "/asked?team=blue&page=2"))
+    return other.interactions
+
+
+def test_hooks_run_on_the_way_in(server):
+    def scrub(response):
+        return {**response, "body": {"string": b"scrubbed"}}
+
+    (one,) = recorded_with({"filter_query_parameters": ["team"], "before_record_response": scrub}, server)
+    assert one["request"]["uri"].endswith("/asked?page=2")
+    assert one["response"]["body"]["string"] == b"scrubbed"
+
+
+def test_hooks_never_run_on_loading(server):
+    """FIELD_NOTES A15: a filter that drops what is stored would lose it in silence."""
+    interactions = recorded_with({}, server)
+
+    def drop(_):
+        return None
+
+    with OtherHTTP(interactions, record=False, hooks={"before_record_response": drop, "filter_headers": ["host"]}):
+        assert with_urllib(url(server, "/asked?team=blue&page=2")) == interactions[0]["response"]["body"]["string"]
+    assert server.served == 1
+
+
+def test_a_live_request_passes_the_hooks_before_it_is_compared(server):
+    hooks = {"filter_query_parameters": ["team"]}
+    interactions = recorded_with(hooks, server)
+    with OtherHTTP(interactions, record=False, hooks=hooks):
+        with_urllib(url(server, "/asked?team=green&page=2"))
+    assert server.served == 1
+
+
+def test_what_a_hook_ignores_is_not_recorded(server):
+    assert recorded_with({"ignore_localhost": True}, server) == ()
+
+
+def test_modes_and_paths_of_a_vcr_config_change_nothing(server):
+    assert len(recorded_with({"record_mode": "none", "cassette_library_dir": "/nowhere", "match_on": []}, server)) == 1
