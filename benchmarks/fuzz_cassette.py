@@ -2,8 +2,8 @@
 
     nice python benchmarks/fuzz_cassette.py [--minutes 3] [--seed 1]
 
-Inputs start from recordings that Hypothesis draws, written as our cassette, for plain vcrpy, and as its JSON, and are
-then damaged: bytes replaced, inserted, lost, lines moved and repeated, values of the tree exchanged. Right is a value,
+Inputs start from recordings that Hypothesis draws, written as our cassette, for plain vcrpy, and as vcrpy's own YAML,
+JSON and gzip, and are then damaged: bytes replaced, inserted, lost, lines moved and repeated, values of the tree exchanged. Right is a value,
 or an error of the cassette's own with a message, in bounded memory; what is read must also be written and read again
 as itself. Anything else ends the run, and the input, shrunk, is left in `fuzz_crash.bin`.
 """
@@ -58,13 +58,21 @@ def plain(made: document.Document) -> bytes:
     return convert.to_vcr(made)
 
 
-def plain_json(made: document.Document) -> bytes:
+def theirs(made: document.Document) -> bytes:
+    """As another recorder would have written it, without our key."""
     tree = yaml.load(convert.to_vcr(made), yaml.CSafeLoader)
+    for each in tree["interactions"]:
+        del each["response"]["agentlatency"]
+    return yaml.dump(tree, Dumper=yaml.CSafeDumper, allow_unicode=True).encode()
+
+
+def theirs_json(made: document.Document) -> bytes:
+    tree = yaml.load(theirs(made), yaml.CSafeLoader)
     return json.dumps(tree, default=lambda value: value.decode("latin-1")).encode()
 
 
 def zipped(made: document.Document) -> bytes:
-    return gzip.compress(ours(made))
+    return gzip.compress(theirs(made))
 
 
 def samples(number: int) -> list[bytes]:
@@ -75,7 +83,7 @@ def samples(number: int) -> list[bytes]:
     @settings(max_examples=SAMPLES, database=None, deadline=None, suppress_health_check=list(HealthCheck))
     @given(recordings(most_turns=3))
     def collect(recording: Recording) -> None:
-        found.extend(write(document.Document(recording)) for write in (ours, plain, plain_json, zipped))
+        found.extend(write(document.Document(recording)) for write in (ours, plain, theirs, theirs_json, zipped))
 
     collect()
     return found
