@@ -154,12 +154,11 @@ def _give_cases(config: pytest.Config, items: list[pytest.Item]) -> None:
         except (ValueError, SettingsError, CassetteError) as error:
             msg = f"{item.nodeid}: {error}"
             raise pytest.UsageError(msg) from None
-        # First of all fixtures: no call in another one, of whatever scope, goes past the run unseen.
         names = _fixture_names(item)
         _take_off_vcr(item, names)
         if "agent_run" in names:
             names.remove("agent_run")
-        names.insert(0, "agent_run")
+        names.insert(_own(item, names), "agent_run")
     shared = cases.shared_paths([item.stash[_CASE] for item in marked])
     if shared:
         raise pytest.UsageError(shared)
@@ -187,6 +186,13 @@ def _fixture_names(item: pytest.Item) -> list[str]:
         )
         raise pytest.UsageError(msg)
     return names
+
+
+def _own(item: pytest.Item, names: list[str]) -> int:
+    """Where the test's own fixtures begin: what they do is part of the run, what wider ones do is several tests'."""
+    known: Any = item._fixtureinfo.name2fixturedefs  # type: ignore[attr-defined]  # noqa: SLF001  # no other way
+    own = (at for at, name in enumerate(names) if name in known and known[name][-1].scope == "function")
+    return next(own, len(names))
 
 
 def _is_marked(item: pytest.Item) -> bool:
@@ -281,12 +287,17 @@ def _vcr_config(request: pytest.FixtureRequest) -> dict[str, Any]:
 def pytest_runtest_setup(item: pytest.Item) -> Generator[None, None, None]:
     """Let a run that was stopped in a fixture say why, not where."""
     case = item.stash.get(_CASE, None)
+    if case is None:
+        return (yield)
+    case.prepare(_stopped())
     try:
         return (yield)
     except BaseException as error:
-        if case is not None and _is_ours(error):
+        if _is_ours(error):
             raise _failed(case.stopped()) from None
         raise
+    finally:
+        case.prepared()
 
 
 @pytest.hookimpl(wrapper=True)

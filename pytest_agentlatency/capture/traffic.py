@@ -6,6 +6,7 @@ One sans-I/O core; `capture.transport` adapts it to httpx and httpx2, sync and a
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Protocol
 
 from pytest_agentlatency.capture.origin import Origin
 from pytest_agentlatency.capture.recorder import OpenAttempt, Recorder
@@ -107,7 +108,17 @@ class Player:
         return {verdict: sum(1 for each in calls.values() if each is verdict) for verdict in Verdict}
 
 
-Traffic = Observer | Player
+class Answering(Protocol):
+    """What stands in the way of requests and answers them, or doesn't let them out."""
+
+    learned: Learned
+
+    def play(self, request: Request) -> "Playback":
+        """The recorded attempt that answers a request."""
+        ...
+
+
+Traffic = Observer | Answering
 
 
 @dataclass(slots=True)

@@ -5,6 +5,7 @@ import socket
 import pytest
 
 from tests.support.suite import interactions
+from tests.support.webapp import WebApp
 
 TIDY = """
 @pytest.fixture
@@ -82,21 +83,96 @@ def test_other_http_of_set_up_and_clean_up_is_replayed(suite):
     assert (suite.path / "shelf.log").read_text().split() == ["GET", "DELETE"]
 
 
-@pytest.mark.parametrize("scope", ["class", "module", "session"])
-def test_a_wider_fixture_does_not_reach_the_model_in_a_replay(suite, scope):
-    """Whichever test comes first sets it up; its calls are that test's, and stay on this machine."""
-    suite.written(f"""
+PLAN = """
 @pytest.fixture(scope="{scope}")
 def plan(url):
-    return loop(url, question="Make a plan.")
+    {call}
 
 @pytest.mark.agent_latency
 def test_agent(plan, url):
-    assert loop(url) == plan
+    loop(url)
+"""
+SWALLOWS = """try:
+        return loop(url)
+    except BaseException:
+        return "no plan"
+"""
+
+
+@pytest.mark.parametrize("call", ["return loop(url)", SWALLOWS], ids=["plainly", "swallowing"])
+@pytest.mark.parametrize("scope", ["class", "module", "session"])
+def test_a_wider_fixture_may_not_ask_the_model(suite, scope, call):
+    """It would be in the cassette of whichever test comes first; so it is refused when that is recorded, too."""
+    suite.written()
+    asked = suite.received
+    suite.write(PLAN.format(scope=scope, call=call))
+    for options in ([], ["--latency-mode=record"]):
+        result = suite.run(*options)
+        assert result.ret == pytest.ExitCode.TESTS_FAILED
+        result.stdout.fnmatch_lines(["a model call before the test's own fixtures.", "A fixture of a wider scope *"])
+        assert suite.received == asked
+    suite.run("--latency-mode=live").assert_outcomes(passed=1)
+
+
+SERVICE = """
+import os
+import socket
+import urllib.request
+
+@pytest.fixture(scope="session")
+def service():
+    assert urllib.request.urlopen(os.environ["APP_URL"] + "/health").status == 200
+    {more}
+
+@pytest.mark.agent_latency
+@pytest.mark.parametrize("town", ["Hamburg", "Bremen"])
+def test_agent(service, url, town):
+    loop(url, question=town)
+"""
+
+
+def test_a_wider_fixtures_other_http_is_no_tests(suite):
+    """Each test replays alone: what started the service isn't in the cassette of the first."""
+    app = WebApp()
+    suite.setenv("APP_URL", app.url)
+    suite.write(SERVICE.format(more=""))
+    suite.record()
+    assert [len(interactions(suite.cassette(f"test_agent[{town}]"))) for town in ("Hamburg", "Bremen")] == [3, 3]
+    for choice in ("Hamburg", "Bremen"):
+        suite.run("-k", choice).assert_outcomes(passed=1, deselected=1)
+    app.close()
+
+
+def test_a_wider_fixture_stays_on_this_machine_in_a_replay(suite):
+    app = WebApp()
+    suite.setenv("APP_URL", app.url)
+    suite.write(SERVICE.format(more=""))
+    suite.record()
+    suite.write(SERVICE.format(more='socket.create_connection(("192.0.2.1", 443), timeout=1)'))
+    result = suite.run("-k", "Hamburg")
+    app.close()
+    result.assert_outcomes(errors=1, deselected=1)
+    result.stdout.fnmatch_lines(["refused in replay: *opens a connection to 192.0.2.1:443*"])
+
+
+def test_a_wider_fixture_that_fails_leaves_nothing_in_place(suite):
+    """The next test finds its sockets and clients as they were."""
+    suite.write("""
+@pytest.fixture(scope="module")
+def plan():
+    raise ValueError("no plan")
+
+@pytest.mark.agent_latency
+def test_agent(plan):
+    pass
+
+def test_other(url):
+    assert loop(url)
 """)
-    assert suite.received == 6
-    suite.run().assert_outcomes(passed=1)
-    assert suite.received == 6
+    before = socket.socket.connect
+    suite.run().assert_outcomes(errors=1, passed=1)
+    assert socket.socket.connect is before
+    assert suite.received == 3
 
 
 def test_a_fixture_asked_for_without_the_marker_is_a_usage_error(suite):
