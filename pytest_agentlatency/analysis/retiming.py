@@ -19,7 +19,7 @@ from pytest_agentlatency.model import units
 from pytest_agentlatency.model.clock import Ns
 from pytest_agentlatency.model.provenance import Provenance
 from pytest_agentlatency.model.recording import Recording
-from pytest_agentlatency.model.run import Call, Retiming, Run, Turn
+from pytest_agentlatency.model.run import Call, Retiming, Run, Turn, Verdict
 
 ModelOf = Callable[[Reading], Fit]
 """Gives the latency model that speaks for a call."""
@@ -100,7 +100,10 @@ def retime(told: Replayed, model_of: ModelOf) -> Retimed:
 
 def by_fits(told: Replayed, calibrations: Sequence[Calibration] = ()) -> Retimed:
     """Project a replayed run with the latency models of its own recorded calls, or calibrated ones."""
-    unchanged = all(old.call.usage == new.call.usage for old, new in zip(told.recorded, told.readings, strict=True))
+    unchanged = all(
+        old.call.usage == new.call.usage and new.call.verdict is not Verdict.DRIFTED
+        for old, new in zip(told.recorded, told.readings, strict=True)
+    )
     if unchanged and not any(each.call.usage.cache_read for each in told.recorded):
         return Retimed(told.run, told.run, told.run, told.readings, told.recording)
     known = fits((*told.recorded, *told.unmade), calibrations)
@@ -139,8 +142,9 @@ _ENDS = ("ns", "low", "high")
 
 
 def lay_out(told: Replayed, takes: Mapping[int, Takes], notes: Sequence[str] = ()) -> Retimed:
-    """The run with some calls taking other times; call id -> what it takes."""
+    """The run with some calls taking other times; call id -> what it takes. Calls without a prefill keep theirs."""
     known = {old.call.record.id: old.call for old in told.recorded}
+    takes = {call: each for call, each in takes.items() if prefill_of(known[call]) is not None}
     stretches: list[dict[int, Stretch]] = [{}, {}, {}]
     for call, each in takes.items():
         seen = prefill_of(known[call])

@@ -16,6 +16,7 @@ from pytest_agentlatency.model.phase import Phase
 from pytest_agentlatency.model.provenance import Provenance
 from pytest_agentlatency.model.recording import Recording
 from pytest_agentlatency.model.run import Run, Verdict
+from pytest_agentlatency.model.usage import Usage
 from pytest_agentlatency.testing import strategies
 from pytest_agentlatency.testing.builders import edited, growing, recording, tool, turn, untimed, with_longer_system
 from tests.support.run_strategies import a_few
@@ -34,8 +35,8 @@ MODEL = _model()
 KNOWN = Fit(MODEL, "a test")
 
 
-def live(observed: Recording, changed: Recording) -> Replayed:
-    """The replay of an agent that sends the requests of `changed` against the recording."""
+def live(observed: Recording, changed: Recording, without: int = 0) -> Replayed:
+    """The replay of an agent that sends the requests of `changed` against the recording, but for one call."""
     last = {attempt.call: attempt for attempt in observed.attempts}
     now = {attempt.call: attempt for attempt in changed.attempts}
     calls = [
@@ -45,6 +46,7 @@ def live(observed: Recording, changed: Recording) -> Replayed:
             Verdict.IDENTICAL if now[call].request.body == last[call].request.body else Verdict.DRIFTED,
         )
         for call in sorted(now)
+        if call != without
     ]
     return replayed(observed, calls, counter("chars"))
 
@@ -120,6 +122,16 @@ def test_stamps_stay_in_order(observed, tokens):
                 assert stamps.start <= stamps.end
                 assert list(stamps.arrived) == sorted(stamps.arrived)
                 assert all(asked <= came for asked, came in zip(stamps.asked, stamps.arrived, strict=False))
+
+
+@a_few
+@given(strategies.recordings(whole=True), st.integers(1, 2000), st.integers(0, 3))
+def test_a_run_that_leaves_out_a_turn_and_changes_the_others_still_sums_exactly(observed, tokens, left_out):
+    told = live(observed, with_longer_system(observed, tokens), without=left_out)
+    if told.readings:
+        found = retime(told, lambda _: KNOWN)
+        phases_sum(found.run)
+        assert found.run.duration >= told.run.duration
 
 
 # --- by hand
@@ -215,6 +227,15 @@ def test_a_recording_without_times_has_tokens_and_no_notes_of_times():
     assert found.run.duration is None
     assert not found.stale
     assert found.run.turn(3).call.usage.context > 4000
+
+
+def test_a_changed_call_whose_provider_told_no_tokens_says_that_its_time_is_stale():
+    observed = recording(growing("linear", 2))
+    told = live(observed, with_longer_system(observed, 500))
+    blind = [replace(each, call=replace(each.call, usage=Usage())) for each in told.recorded]
+    now = [replace(each, call=replace(each.call, usage=Usage())) for each in told.readings]
+    found = by_fits(replace(told, recorded=tuple(blind), readings=tuple(now)))
+    assert "did not say" in found.why_stale(found.run.turn(1))
 
 
 def test_a_wide_fit_projects_with_a_caution():

@@ -93,6 +93,13 @@ def test_decode_twice_as_fast_takes_half_of_every_decode_and_nothing_else():
     assert found.run.time(Phase.TOOL) == before.time(Phase.TOOL)
 
 
+def test_a_faster_decode_leaves_calls_that_can_not_be_split_as_they_are():
+    observed = recording([turn(1000, streamed=False), turn(2000)], model="local")
+    found = whatif.decode(2)(start(observed)).run
+    assert found.turn(1).duration == start(observed).told.run.turn(1).duration
+    assert [str(each.provenance) for each in found.turns] == ["measured", "projected"]
+
+
 def test_speculative_decoding_has_an_interval():
     saved, low, high = pulled(agent(), "speculative decoding").saving
     assert low < saved < high
