@@ -7,7 +7,7 @@ import argparse
 import functools
 import inspect
 import os
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -18,15 +18,13 @@ from pytest_agentlatency.settings import DriftPolicy, Settings, SettingsError
 
 if TYPE_CHECKING:
     from pytest_agentlatency.agent_run import AgentRun
-    from pytest_agentlatency.analysis.counters import Counter
-    from pytest_agentlatency.capture.passes import Command, Finding, Passed
+    from pytest_agentlatency.capture.passes import SecondPass
     from pytest_agentlatency.capture.traffic import RunFailedError
     from pytest_agentlatency.case import Case, Identity, Outcome
 
 _SETTINGS = pytest.StashKey[Settings]()
 _CASE = pytest.StashKey["Case"]()
 _OUTCOME = pytest.StashKey["Outcome"]()
-_PROBE = pytest.StashKey["_Probe"]()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -140,17 +138,21 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 def _give_cases(config: pytest.Config, items: list[pytest.Item]) -> None:
     marked = [item for item in items if _is_marked(item)]
-    probe = _Probe(config, [item.nodeid for item in marked])
-    items[:], marked = probe.wanted(items), probe.wanted(marked)
+    if config.stash[_SETTINGS].probe_pass:
+        from pytest_agentlatency.capture import passes  # noqa: PLC0415
+
+        tests = passes.wanted(Path(config.stash[_SETTINGS].probe_pass))
+        items[:] = marked = [item for item in marked if item.nodeid in tests]
     if not marked:
         return
-    config.stash[_PROBE] = probe
+    second = _second_pass(config, [item.nodeid for item in marked])
     from pytest_agentlatency import case as cases  # noqa: PLC0415  # only suites with marked tests pay for it
     from pytest_agentlatency.cassette.errors import CassetteError  # noqa: PLC0415
 
     for item in marked:
         try:
-            item.stash[_CASE] = _case(item, config.stash[_SETTINGS])
+            item.stash[_CASE] = case = _case(item, config.stash[_SETTINGS])
+            case.second_pass = functools.partial(second.findings, item.nodeid) if second else None
         except (ValueError, SettingsError, CassetteError) as error:
             msg = f"{item.nodeid}: {error}"
             raise pytest.UsageError(msg) from None
@@ -220,7 +222,6 @@ def _case(item: pytest.Item, session: Settings) -> "Case":
         cases.cassette_path(identity, asked.cassette),
         named=asked.cassette is not None,
         moves_prefix=_moves_prefix(item),
-        second_pass=item.config.stash[_PROBE].of(item),
     )
 
 
@@ -373,7 +374,7 @@ def _is_ours(error: BaseException) -> bool:
 def _finish(item: pytest.Item, case: "Case", *, passed: bool) -> "Outcome":
     outcome = case.finish(passed=passed)
     if case.settings.probe_pass:
-        return item.config.stash[_PROBE].leave(item, outcome)
+        return _leave(case.settings.probe_pass, item, outcome)
     item.stash[_OUTCOME] = outcome
     for title, text in outcome.sections:
         item.add_report_section("call", title, text)
@@ -405,60 +406,31 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestR
     return report
 
 
-class _Probe:
-    """The second pass of a session: in the process that asks for it, and in those that do it."""
+def _second_pass(config: pytest.Config, tests: list[str]) -> "SecondPass | None":
+    """The session again, as it was started, nothing of it in parallel; None when nobody asked for it."""
+    if not config.stash[_SETTINGS].probe_prefix:
+        return None
+    from pytest_agentlatency.capture.passes import Command, SecondPass  # noqa: PLC0415
 
-    def __init__(self, config: pytest.Config, tests: list[str]) -> None:
-        self._config, self._settings, self._tests = config, config.stash[_SETTINGS], tests
-        self._environment = dict(os.environ)
-        self._passed: dict[str, Passed] = {}
+    worker, plugins = getattr(config, "workerinput", None), config.pluginmanager
+    arguments = worker["mainargv"][1:] if worker else config.invocation_params.args
+    command = Command(
+        [*map(str, arguments), *(["-n0"] if plugins.hasplugin("xdist") else [])],
+        config.invocation_params.dir,
+        dict(os.environ),
+        caches=plugins.hasplugin("cacheprovider"),
+    )
+    return SecondPass(command, tests, apart=worker is not None)
 
-    def wanted(self, items: list[pytest.Item]) -> list[pytest.Item]:
-        """In a pass, the tests that it is for; otherwise all."""
-        if not self._settings.probe_pass:
-            return items
-        from pytest_agentlatency.capture import passes  # noqa: PLC0415
 
-        tests = passes.wanted(Path(self._settings.probe_pass))
-        return [item for item in items if item.nodeid in tests]
+def _leave(folder: str, item: pytest.Item, outcome: "Outcome") -> "Outcome":
+    """In a pass, hand over what the test sent; whether it passed is the first pass's affair."""
+    from pytest_agentlatency.capture import passes  # noqa: PLC0415
+    from pytest_agentlatency.case import Outcome  # noqa: PLC0415
 
-    def leave(self, item: pytest.Item, outcome: "Outcome") -> "Outcome":
-        """In a pass, hand over what the test sent; whether it passed is the first pass's affair."""
-        from pytest_agentlatency.capture import passes  # noqa: PLC0415
-        from pytest_agentlatency.case import Outcome  # noqa: PLC0415
-
-        if outcome.run is not None:
-            passes.leave(Path(self._settings.probe_pass), item.nodeid, outcome.run)
-        return Outcome()
-
-    def of(self, item: pytest.Item) -> "Callable[[Counter], tuple[Finding, ...]] | None":
-        """What finds a test's volatile requests; None when nobody asked."""
-        if not self._settings.probe_prefix or self._settings.probe_pass:
-            return None
-        return lambda counter: self._pass(item.nodeid).findings(item.nodeid, counter)
-
-    def _pass(self, test: str) -> "Passed":
-        """The passes of the whole session, when the first test asks; in a worker, which has its share, of one test."""
-        from pytest_agentlatency.capture import passes  # noqa: PLC0415
-
-        key = test if hasattr(self._config, "workerinput") else ""
-        if key not in self._passed:
-            self._passed[key] = passes.again(self._command(), [key] if key else self._tests)
-        return self._passed[key]
-
-    def _command(self) -> "Command":
-        """The session as it was started; nothing of it in parallel, and with no cache of pytest's but its own."""
-        from pytest_agentlatency.capture.passes import Command  # noqa: PLC0415
-
-        worker = getattr(self._config, "workerinput", None)
-        arguments = worker["mainargv"][1:] if worker else self._config.invocation_params.args
-        plugins = self._config.pluginmanager
-        return Command(
-            [*map(str, arguments), *(["-n0"] if plugins.hasplugin("xdist") else [])],
-            self._config.invocation_params.dir,
-            self._environment,
-            caches=plugins.hasplugin("cacheprovider"),
-        )
+    if outcome.run is not None:
+        passes.leave(Path(folder), item.nodeid, outcome.run)
+    return Outcome()
 
 
 class _Summary:

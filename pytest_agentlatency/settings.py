@@ -122,7 +122,7 @@ def from_sources(
         allow_live=bool(options.get("allow_live")),
         update=bool(options.get("update") or options.get("loosen")),
         loosen=bool(options.get("loosen")),
-        probe_prefix=bool(options.get("probe_prefix")),
+        probe_prefix=bool(options.get("probe_prefix")) and not options.get("probe_pass"),
         probe_pass=str(options.get("probe_pass") or ""),
         ci=env.get("CI", "").lower() not in {"", "0", "false", "no"},
     )

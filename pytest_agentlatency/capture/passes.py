@@ -131,6 +131,22 @@ class Command:
     """pytest's own cache is in use: a pass must have another one."""
 
 
+class SecondPass:
+    """The second pass of a session, done when the first test asks for it."""
+
+    def __init__(self, command: Command, tests: Sequence[str], *, apart: bool) -> None:
+        """`apart`: of one test at a time, for a worker that has a share of the session."""
+        self._command, self._tests, self._apart = command, tests, apart
+        self._passed: dict[str, Passed] = {}
+
+    def findings(self, test: str, counter: Counter) -> tuple[Finding, ...]:
+        """What depends on clock, hash seed or chance in a test's requests. PassError as `Passed.findings`."""
+        key = test if self._apart else ""
+        if key not in self._passed:
+            self._passed[key] = again(self._command, [test] if self._apart else self._tests)
+        return self._passed[key].findings(test, counter)
+
+
 def again(command: Command, tests: Sequence[str]) -> Passed:
     """Run a session once for each pass, side by side, and gather what the tests sent."""
     with TemporaryDirectory(prefix="latency-passes-") as temporary:
