@@ -3,9 +3,9 @@
     nice python benchmarks/fuzz_cassette.py [--minutes 3] [--seed 1]
 
 Inputs start from recordings that Hypothesis draws, written as our cassette, for plain vcrpy, and as vcrpy's own YAML,
-JSON and gzip, and are then damaged: bytes replaced, inserted, lost, lines moved and repeated, values of the tree exchanged. Right is a value,
-or an error of the cassette's own with a message, in bounded memory; what is read must also be written and read again
-as itself. Anything else ends the run, and the input, shrunk, is left in `fuzz_crash.bin`.
+JSON and gzip, and are then damaged: bytes replaced, inserted, lost, lines moved and repeated, values of the tree
+exchanged. Right is a value, or an error of the cassette's own with a message, in bounded memory; what is read must also
+be written and read again as itself. Anything else ends the run, and the input, shrunk, is left in `fuzz_crash.bin`.
 """
 
 import argparse

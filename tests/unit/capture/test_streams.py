@@ -3,7 +3,6 @@
 import asyncio
 import json
 import time
-from importlib import import_module
 
 import httpx
 import httpx2
@@ -86,7 +85,6 @@ def test_bodies_and_boundaries_come_back_to_async_agents(kind):
 @pytest.mark.parametrize("kind", ["sse", "json", "no text at all"])
 def test_coded_bodies_are_stored_decoded_and_never_announced_again(kind, coding):
     """Field note A21: what decodes them may be gone when they are replayed."""
-    import_module({"br": "brotli", "zstd": "backports.zstd"}.get(coding, "zlib"))
     with serving(BODIES[kind], coding=coding) as url:
         session, document = record(read, url)
     response = document.recording.attempts[0].response
