@@ -354,7 +354,7 @@ class Case:
             document = session.document()
             refused = vet(document, session.learned, session.asked())
         except RedactionError as error:
-            refused = str(error)
+            return f"not recorded: {error}"
         if refused:
             return f"not recorded: {refused}"
         try:

@@ -192,7 +192,8 @@ def _fixture_names(item: pytest.Item) -> list[str]:
 
 def _own(item: pytest.Item, names: list[str]) -> int:
     """Where the test's own fixtures begin: what they do is part of the run, what wider ones do is several tests'."""
-    known: Any = item._fixtureinfo.name2fixturedefs  # type: ignore[attr-defined]  # noqa: SLF001  # no other way
+    # pytest sorts them by scope, and tells the scope nowhere else.
+    known = cast("dict[str, Any]", item._fixtureinfo.name2fixturedefs)  # type: ignore[attr-defined]  # noqa: SLF001
     own = (at for at, name in enumerate(names) if name in known and known[name][-1].scope == "function")
     return next(own, len(names))
 

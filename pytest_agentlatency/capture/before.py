@@ -27,7 +27,7 @@ class Refuser:
 
     stopping: Callable[[str], RunFailedError] = RunFailedError
     learned: Learned = field(default_factory=Learned)
-    failures: list[RunFailedError] = field(default_factory=list)
+    failures: list[RunFailedError] = field(default_factory=list[RunFailedError])
 
     def play(self, request: Request) -> NoReturn:
         """Refuse a model call."""
