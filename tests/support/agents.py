@@ -1,9 +1,17 @@
 """Small agents on the real Anthropic SDK, and scripts of the simulated model that keep them busy."""
 
 import anthropic
+import httpx
+import httpx2
+import pytest
 
 from pytest_agentlatency.testing import Asked, Reply, ToolUse
 
+HTTP = httpx2 if issubclass(anthropic.DefaultHttpxClient, httpx2.Client) else httpx
+"""The HTTP library that the installed SDK sends through: httpx in its major 0, httpx2 in 2."""
+THREADS = getattr(anthropic.Anthropic, "_supports_message_threads", False)
+"""Whether its tool runner leaves the history on the server."""
+with_threads = pytest.mark.skipif(not THREADS, reason="this anthropic SDK has no message threads; 2.14 has")
 TOOLS = [
     {
         "name": "search",

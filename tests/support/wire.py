@@ -60,16 +60,18 @@ def bedrock_stream(*events: tuple[str, Any]) -> Response:
 class Wire:
     """An HTTP client for a real SDK that answers with prepared responses and keeps what was asked."""
 
-    def __init__(self, responses: Iterable[Response]) -> None:
+    def __init__(self, responses: Iterable[Response], family: Any = httpx2) -> None:
+        """`family`: the library that the SDK sends through."""
+        self._family = family
         self._responses = iter(responses)
         self.requests: list[Request] = []
-        self.client = httpx2.Client(transport=httpx2.MockTransport(self._answer))
+        self.client = family.Client(transport=family.MockTransport(self._answer))
 
-    def _answer(self, request: httpx2.Request) -> httpx2.Response:
+    def _answer(self, request: Any) -> Any:
         headers = tuple(request.headers.items())
         self.requests.append(Request(request.method, str(request.url), headers, request.content))
         response = next(self._responses)
-        return httpx2.Response(response.status, headers=list(response.headers), content=iter(response.chunks))
+        return self._family.Response(response.status, headers=list(response.headers), content=iter(response.chunks))
 
 
 def rechunked(response: Response, cuts: Iterable[int]) -> Response:

@@ -25,7 +25,7 @@ from pytest_agentlatency.testing import (
     Stall,
     ToolUse,
 )
-from tests.support.agents import loop, loop_async, searches
+from tests.support.agents import HTTP, loop, loop_async, searches
 from tests.support.sessions import PLAN, record, record_async
 from tests.support.tls import contexts
 
@@ -96,7 +96,7 @@ def test_connecting_is_the_networks_and_no_prefill_of_the_first_turn(tmp_path):
     server, client = contexts(tmp_path)
     with (
         SimulatedModel(searches(2), costs=CostModel(connect=150 * MS), tls=server) as model,
-        httpx2.Client(verify=client) as http,
+        HTTP.Client(verify=client) as http,
     ):
         session, document = record(loop, model.url, http_client=http)
     run, (attempt, second) = session.told().run, document.recording.attempts
@@ -138,7 +138,7 @@ def test_retries_are_attempts_of_one_call_and_the_backoff_is_seen():
 
 
 def test_a_stream_cut_by_the_server_is_an_error_with_its_name():
-    cut = (httpx2.RemoteProtocolError, httpx2.ReadError, anthropic.APIError)
+    cut = (HTTP.RemoteProtocolError, HTTP.ReadError, anthropic.APIError)
     with (
         SimulatedModel(Reply("abcdefghijkl"), faults={1: Cut(after=4)}) as model,
         Session(PLAN) as session,
@@ -318,10 +318,10 @@ def test_a_foreign_transport_is_put_behind_the_seam():
     """A mock, aiohttp behind an httpx face, a transport of one's own: seen all the same."""
     answer = {"id": "msg_1", "type": "message", "role": "assistant", "model": "m", "content": []}
     answer |= {"stop_reason": "end_turn", "stop_sequence": None, "usage": {"input_tokens": 7, "output_tokens": 3}}
-    transport = httpx2.MockTransport(lambda _: httpx2.Response(200, json=answer))
+    transport = HTTP.MockTransport(lambda _: HTTP.Response(200, json=answer))
 
     def agent():
-        with anthropic.Anthropic(api_key="x", http_client=httpx2.Client(transport=transport)) as client:
+        with anthropic.Anthropic(api_key="x", http_client=HTTP.Client(transport=transport)) as client:
             return client.messages.create(model="m", max_tokens=5, messages=[{"role": "user", "content": "hi"}])
 
     session, document = record(agent)
@@ -333,9 +333,9 @@ def test_a_foreign_transport_is_put_behind_the_seam():
 def test_a_wrapping_transport_gives_one_exchange():
     """Field note A4: stacked transports are neither missed nor counted twice."""
 
-    class Wrapper(httpx2.BaseTransport):
+    class Wrapper(HTTP.BaseTransport):
         def __init__(self):
-            self.inner = httpx2.HTTPTransport()
+            self.inner = HTTP.HTTPTransport()
 
         def handle_request(self, request):
             return self.inner.handle_request(request)
@@ -344,7 +344,7 @@ def test_a_wrapping_transport_gives_one_exchange():
             self.inner.close()
 
     def agent(url):
-        with anthropic.Anthropic(base_url=url, api_key="x", http_client=httpx2.Client(transport=Wrapper())) as client:
+        with anthropic.Anthropic(base_url=url, api_key="x", http_client=HTTP.Client(transport=Wrapper())) as client:
             return client.messages.create(model="m", max_tokens=5, messages=[{"role": "user", "content": "hi"}])
 
     with SimulatedModel(Reply("hello")) as model:

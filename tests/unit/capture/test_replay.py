@@ -16,7 +16,7 @@ from pytest_agentlatency.capture.traffic import RunFailedError
 from pytest_agentlatency.model.provenance import Provenance
 from pytest_agentlatency.model.run import Verdict
 from pytest_agentlatency.testing import CostModel, Cut, Refuse, Reply, SimulatedModel, Stall
-from tests.support.agents import loop, loop_async, searches
+from tests.support.agents import HTTP, loop, loop_async, searches
 from tests.support.sessions import record, record_async, replaying
 
 MS = 1_000_000
@@ -187,7 +187,7 @@ def test_a_shorter_run_is_told_and_its_time_is_that_of_what_it_made(recorded):
     """Field note A20."""
     with replaying(recorded) as session, anthropic.Anthropic(base_url=NOWHERE, api_key="x") as client:
         request = recorded.recording.attempts[0].request
-        client.post("/v1/messages", cast_to=httpx2.Response, content=request.body)
+        client.post("/v1/messages", cast_to=HTTP.Response, content=request.body)
     run, was = session.told().run, assemble(recorded.recording)
     assert len(run.turns) == 1
     assert run.recorded_turns == 5

@@ -5,12 +5,11 @@ import pytest
 from anthropic import Anthropic, AsyncAnthropic, beta_async_tool, beta_tool
 
 from pytest_agentlatency.testing import CostModel, InputTokens, Reply, SimulatedModel, ToolUse, by_lane
+from tests.support.agents import THREADS, with_threads
 
 ASK = {"model": "claude-simulated", "max_tokens": 500, "messages": [{"role": "user", "content": "Where is it?"}]}
 SEARCHING = Reply("Let me look.", thinking="A parcel...", tool_calls=[ToolUse("search", {"query": "parcel"})])
 FOUND = Reply("It is on its way.")
-THREADS = getattr(Anthropic, "_supports_message_threads", False)
-with_threads = pytest.mark.skipif(not THREADS, reason="this anthropic SDK has no message threads; 2.14 has")
 
 
 @pytest.fixture

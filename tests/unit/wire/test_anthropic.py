@@ -9,6 +9,7 @@ import pytest
 from pytest_agentlatency.model.provenance import Provenance
 from pytest_agentlatency.model.recording import Response
 from pytest_agentlatency.wire.anthropic import Anthropic
+from tests.support.agents import HTTP, with_threads
 from tests.support.wire import Wire, post, typed, typed_stream, whole
 
 PROVIDER = Anthropic()
@@ -67,7 +68,7 @@ RICH = (
 
 
 def sdk(*responses):
-    wire = Wire(responses)
+    wire = Wire(responses, HTTP)
     return wire, anthropic.Anthropic(api_key="unused", http_client=wire.client, max_retries=0)
 
 
@@ -120,13 +121,14 @@ def test_answer_comes_back_in_the_next_request_as_it_left():
     wire, client = sdk(typed_stream(*RICH), typed_stream(*RICH))
     with client.messages.stream(**ASK) as stream:
         reply = stream.get_final_message()
-    history = [*ASK["messages"], reply.to_param(), {"role": "user", "content": "Go on."}]
+    history = [*ASK["messages"], {"role": "assistant", "content": reply.content}, {"role": "user", "content": "Go on."}]
     with client.messages.stream(**{**ASK, "messages": history}) as stream:
         stream.until_done()
     sent = PROVIDER.prompt(wire.requests[1]).messages[1]
     assert [block.raw for block in sent.blocks] == [block.raw for block in answer.message.blocks]
 
 
+@with_threads
 def test_thread_continues_the_answer_that_it_names():
     """The SDK's tool runner leaves the history on the server: only `previous_message_id` tells whose turn it is."""
 
