@@ -266,7 +266,7 @@ def agent_run(request: pytest.FixtureRequest) -> Iterator["AgentRun"]:
     case = request.node.stash.get(_CASE, None)
     if case is None:
         msg = f"{request.node.nodeid} asks for agent_run, but is not marked: add @pytest.mark.agent_latency"
-        raise pytest.UsageError(msg)
+        raise _failed(msg)
     case.hooks = _vcr_config(request)
     try:
         yield case.open(_stopped())

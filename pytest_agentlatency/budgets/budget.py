@@ -124,8 +124,11 @@ def _with_interval(figure: Figure, bound: Bound, run: Run, turn: Turn | None, fi
 
 
 def _no_turn(run: Run, number: int) -> str:
-    turns = f"{len(run.turns)} turn{'' if len(run.turns) == 1 else 's'}"
-    return f"no turn {number}: {shortfall(run) or f'the run has {turns}'}"
+    return f"no turn {number}: {shortfall(run) or _length(run)}"
+
+
+def _length(run: Run) -> str:
+    return f"the run has {len(run.turns)} turn{'' if len(run.turns) == 1 else 's'}"
 
 
 def _beyond(point: Point | None, run: Run) -> bool:
@@ -135,7 +138,7 @@ def _beyond(point: Point | None, run: Run) -> bool:
 
 def _reason(bound: Bound, run: Run, point: Point | None, ruling: Ruling) -> str:
     if point is None:
-        return f"nothing {bound.scope}: {shortfall(run) or f'the run has {len(run.turns)} turns'}"
+        return f"nothing {bound.scope}: {shortfall(run) or _length(run)}"
     if ruling is Ruling.NOT_MEASURED:
         place = f"turn {point.turn}: " if point.turn and not _beyond(point, run) else ""
         return place + point.figure.reason

@@ -175,11 +175,14 @@ def test_other(url):
     assert suite.received == 3
 
 
-def test_a_fixture_asked_for_without_the_marker_is_a_usage_error(suite):
+def test_a_fixture_asked_for_without_the_marker_is_refused_in_one_line(suite):
     suite.write("def test_agent(agent_run): pass")
     result = suite.run()
-    assert result.ret != 0
-    result.stdout.fnmatch_lines(["*asks for agent_run, but is not marked: add @pytest.mark.agent_latency*"])
+    result.assert_outcomes(errors=1)
+    result.stdout.fnmatch_lines([
+        "*asks for agent_run, but is not marked: add @pytest.mark.agent_latency*",
+    ])  # fmt: skip
+    result.stdout.no_fnmatch_line("*plugin.py*")
 
 
 def test_unmarked_tests_are_left_alone(suite):
