@@ -11,6 +11,7 @@ import pytest
 ROOT = Path(__file__).parents[1]
 PAGE = (ROOT / "docs" / "field-notes.md").read_text(encoding="utf-8")
 ROWS = [[cell.strip() for cell in line.split("|")[1:-1]] for line in PAGE.splitlines() if re.match(r"\| [A-G]\d", line)]
+OTHERWISE = re.compile(r'"""(?!Field note )(?:\S+ )?[A-G]\d{1,2}[:.,]')
 MENTION = re.compile(r"Field note ([A-G]\d+(?:, [A-G]\d+)*)")
 
 
@@ -48,6 +49,11 @@ def test_every_case_that_a_test_names_is_listed():
     named = set[str]().union(*(mentioned(path.read_text(encoding="utf-8")) for path in (ROOT / "tests").rglob("*.py")))
     assert {"B4", "E4", "E5"} <= named
     assert named - {row[0] for row in ROWS} == set()
+
+
+def test_a_docstring_that_names_a_case_says_field_note():
+    texts = {str(path): path.read_text(encoding="utf-8") for path in (ROOT / "tests").rglob("*.py")}
+    assert {path: found for path, text in texts.items() if (found := OTHERWISE.findall(text))} == {}
 
 
 def test_several_cases_of_one_docstring_are_all_read():

@@ -260,7 +260,7 @@ def test_a_model_of_known_cost_is_recovered_from_the_recordings_own_calls():
 
 
 def test_a_cache_that_the_times_do_not_show_is_doubted_in_a_run_without_any_change():
-    """FIELD_NOTES D9: usage says cached, and the server prefills the whole context all the same."""
+    """Field note D9: usage says cached, and the server prefills the whole context all the same."""
     sizes = [2000 * number for number in range(1, 11)]
     turns = [
         turn(size, prefill_ms=100 + size / 10, cached=before, tool_ms=10)

@@ -386,7 +386,7 @@ def test_hooks_run_on_the_way_in(server):
 
 
 def test_hooks_never_run_on_loading(server):
-    """FIELD_NOTES A15: a filter that drops what is stored would lose it in silence."""
+    """Field note A15: a filter that drops what is stored would lose it in silence."""
     interactions = recorded_with({}, server)
 
     def drop(_):
