@@ -156,7 +156,8 @@ def _arguments(weights: Path) -> list[str]:
 
 @contextmanager
 def _running(command: list[str], log: Path) -> Iterator[subprocess.Popen[bytes]]:
-    libraries = {"LD_LIBRARY_PATH": str(Path(command[0]).parent)}
+    searched = [str(Path(command[0]).parent), os.environ.get("LD_LIBRARY_PATH", "")]
+    libraries = {"LD_LIBRARY_PATH": ":".join(filter(None, searched))}
     with log.open("wb") as output:
         process = subprocess.Popen(  # noqa: S603  # a server that we installed or were told to use
             command, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT, env=os.environ | libraries
