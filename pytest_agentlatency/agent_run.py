@@ -125,7 +125,8 @@ class AgentRun:
         if self._told is None or self._told[0] != seen:
             told = self._session.retimed()
             prompts = {reading.call.record.id: reading.prompt for reading in told.readings}
-            self._told = (seen, told, analyses.figures(told.run, prompts, self._session.plan.counter))
+            plan = self._session.plan
+            self._told = (seen, told, analyses.figures(told.run, prompts, plan.counter, plan.kv_specs))
         return self._told[1:]
 
     def figure(self, subject: str, turn: Turn | None = None, tool: str = "", *, each: bool = False) -> float | None:

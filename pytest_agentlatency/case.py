@@ -14,6 +14,7 @@ from pytest_agentlatency.agent_run import AgentRun
 from pytest_agentlatency.analysis import assembly, counters
 from pytest_agentlatency.analysis.calibration import Calibration
 from pytest_agentlatency.analysis.counters import Counter, CounterError
+from pytest_agentlatency.analysis.kvcache import KvSpec
 from pytest_agentlatency.analysis.prefix import Stability
 from pytest_agentlatency.budgets import analyses, baseline
 from pytest_agentlatency.budgets.baseline import Baseline, BaselineError, Settled
@@ -22,7 +23,7 @@ from pytest_agentlatency.budgets.figure import Figures
 from pytest_agentlatency.budgets.phrase import Phrase, StablePrefix
 from pytest_agentlatency.budgets.projection import with_projection
 from pytest_agentlatency.budgets.verdict import Judgement, Ruling
-from pytest_agentlatency.capture import before, calibrations
+from pytest_agentlatency.capture import before, calibrations, kvconfigs
 from pytest_agentlatency.capture.before import Refuser
 from pytest_agentlatency.capture.calibrations import CalibrationError
 from pytest_agentlatency.capture.passes import Finding, PassError, unstable
@@ -157,6 +158,7 @@ class Case:
             redaction=Redaction(honoured(self.hooks)),
             allow_hosts=self.settings.allow_hosts,
             calibrations=self._calibrations(),
+            kv_specs=self._kv_specs(),
             stopping=stopping,
         )
         self._session = self._stack.enter_context(Session(plan))
@@ -175,6 +177,13 @@ class Case:
         except CalibrationError as error:
             self.fatal = self.fatal or str(error)
             return ()
+
+    def _kv_specs(self) -> dict[str, KvSpec]:
+        try:
+            return {model: kvconfigs.read(path) for model, path in self.settings.kv_configs}
+        except ValueError as error:
+            self.fatal = self.fatal or f"{error}. It is named in the ini value {INI['kv_configs']}"
+            return {}
 
     def _document(self, counter: Counter) -> Document:
         try:
@@ -265,8 +274,8 @@ class Case:
         prompts = {reading.call.record.id: reading.prompt for reading in told.readings}
         findings, unprobed = self._probed(session) if not problems else ((), ())
         problems += unprobed
-        figures = with_projection(analyses.figures(told.run, prompts, session.plan.counter), told)
-        figures = _with_findings(figures, findings)
+        figures = analyses.figures(told.run, prompts, session.plan.counter, session.plan.kv_specs)
+        figures = _with_findings(with_projection(figures, told), findings)
         judgements = tuple(self._judge(phrase, told.run, figures) for phrase in self.phrases)
         broken = failure.message(judgements, told.run, strict=self.settings.strict_growth)
         settled = self._settled(session, told.run, judgements) if not problems else Settled()
@@ -329,7 +338,7 @@ class Case:
         readings = assembly.read(recording)
         run = assembly.from_readings(readings, recording, provenance=Provenance.REPLAYED)
         prompts = {reading.call.record.id: reading.prompt for reading in readings}
-        figures = analyses.figures(run, prompts, session.plan.counter)
+        figures = analyses.figures(run, prompts, session.plan.counter, session.plan.kv_specs)
         judgements = [judge(each, run, figures) for each in self.phrases]
         return baseline.baseline(judgements, run.facts.recorded, retimed=False)
 

@@ -77,6 +77,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addini(
         settings_.INI["calibrations"], "folders of calibration files (default: latency-calibrations)", type="paths"
     )
+    parser.addini(
+        settings_.INI["kv_configs"], "models and their config.json, as lines of model = path", type="linelist"
+    )
     parser.addini(settings_.INI["max_drift"], "how far a request may drift before only a recording will do: 30%")
     parser.addini(
         settings_.INI["replay_tools"],
@@ -110,6 +113,7 @@ def pytest_configure(config: pytest.Config) -> None:
         config.stash[_SETTINGS] = settings_.from_sources(
             {name: getattr(config.option, f"agentlatency_{name}", None) for name in settings_.OPTIONS},
             {name: config.getini(ini) for name, ini in settings_.INI.items()} | {"calibrations": _folders(config)},
+            base=config.inipath.parent if config.inipath else config.rootpath,
         )
     except SettingsError as error:
         raise pytest.UsageError(str(error)) from None

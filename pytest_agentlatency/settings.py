@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from pathlib import Path
 from typing import TypeVar, cast
 
 from pytest_agentlatency.model.mode import Mode
@@ -52,6 +53,8 @@ class Settings:
     """Accept the figures of this session's replays."""
     loosen: bool = False
     """Accept worse ones too."""
+    kv_configs: tuple[tuple[str, Path], ...] = ()
+    """Models, and the `config.json` of each: what their KV cache takes."""
     max_drift: float | None = None
     """How far a request may be from the recorded one, as a fraction of its context; None: no bound."""
     allow_live: bool = False
@@ -82,6 +85,7 @@ INI = {
     "allow_hosts": "latency_allow_hosts",
     "strict_growth": "latency_strict_growth",
     "calibrations": "latency_calibrations",
+    "kv_configs": "latency_kv_configs",
     "max_drift": "latency_max_drift",
     "replay_tools": "latency_replay_tools",
 }
@@ -101,11 +105,15 @@ class Marker:
 
 
 def from_sources(
-    options: Mapping[str, object], ini: Mapping[str, object], environment: Mapping[str, str] | None = None
+    options: Mapping[str, object],
+    ini: Mapping[str, object],
+    environment: Mapping[str, str] | None = None,
+    base: Path = Path(),
 ) -> Settings:
     """Settings of a session, before any marker. SettingsError on a bad value, naming its source.
 
-    `options` by field name, None for what wasn't given; `ini` by field name, empty for what isn't there.
+    `options` by field name, None for what wasn't given; `ini` by field name, empty for what isn't there. `base`: where
+    relative paths in ini values begin.
     """
     env = os.environ if environment is None else environment
     found = Settings(
@@ -117,6 +125,7 @@ def from_sources(
         allow_hosts=_words(ini.get("allow_hosts")),
         strict_growth=bool(ini.get("strict_growth")),
         calibrations=_words(ini.get("calibrations")),
+        kv_configs=_models(ini.get("kv_configs"), base),
         max_drift=_fraction(ini.get("max_drift"), f"ini value {INI['max_drift']}"),
         replay_tools=bool(ini.get("replay_tools")),
         allow_live=bool(options.get("allow_live")),
@@ -220,6 +229,18 @@ def _fraction(value: object, source: str) -> float | None:
         msg = f"{source} is {value!r}: allowed is a fraction of the context, such as 0.3 or 30%"
         raise SettingsError(msg)
     return found
+
+
+def _models(value: object, base: Path) -> tuple[tuple[str, Path], ...]:
+    """Lines of `model = path/to/config.json`."""
+    found: list[tuple[str, Path]] = []
+    for line in value if isinstance(value, list | tuple) else ():
+        model, equals, path = (part.strip() for part in str(line).partition("="))
+        if not (model and equals and path):
+            msg = f"ini value {INI['kv_configs']} holds {line!r}: allowed are lines of model = path/to/config.json"
+            raise SettingsError(msg)
+        found.append((model, base / path))
+    return tuple(found)
 
 
 def _words(value: object) -> tuple[str, ...]:

@@ -5,9 +5,9 @@ Owns the order in which the seams are installed and what makes a run untrustwort
 
 import platform
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from importlib import metadata
 from typing import Self
@@ -16,6 +16,7 @@ from pytest_agentlatency.analysis import assembly, drift, retiming
 from pytest_agentlatency.analysis.calibration import Calibration
 from pytest_agentlatency.analysis.counters import Counter
 from pytest_agentlatency.analysis.drift import LiveCall, Replayed
+from pytest_agentlatency.analysis.kvcache import KvSpec
 from pytest_agentlatency.analysis.retiming import Retimed
 from pytest_agentlatency.capture import active, guard, transport
 from pytest_agentlatency.capture.pricing import price
@@ -64,6 +65,8 @@ class Plan:
     allow_hosts: tuple[str, ...] = ()
     calibrations: tuple[Calibration, ...] = ()
     """Latency models from sweeps, for recordings whose own calls don't tell what a token costs."""
+    kv_specs: Mapping[str, KvSpec] = field(default_factory=dict[str, KvSpec])
+    """What decides the KV-cache memory of models whose configuration the user gives, by model name."""
     stopping: Callable[[str], RunFailedError] = RunFailedError
     """Makes the exception that stops a run; a test framework may want one of its own kind."""
 

@@ -4,7 +4,6 @@ Owns what is asked of the analyses, and the order of the parts. Exit codes: 0, a
 be used.
 """
 
-import json
 import shutil
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -15,10 +14,11 @@ import click
 from pytest_agentlatency.analysis import assembly
 from pytest_agentlatency.analysis.counters import DEFAULT, Counter
 from pytest_agentlatency.analysis.growth import Growth
-from pytest_agentlatency.analysis.kvcache import KvSpec, NoSpec, batch, from_config, known
+from pytest_agentlatency.analysis.kvcache import KvSpec, NoSpec, batch, known
 from pytest_agentlatency.budgets import analyses, series
 from pytest_agentlatency.budgets.figure import Figures, Unit
 from pytest_agentlatency.budgets.subjects import SERIES, Question, registry
+from pytest_agentlatency.capture import kvconfigs
 from pytest_agentlatency.cli.opening import BadInput, Opened, counter, opened, uncollected
 from pytest_agentlatency.model.run import Run
 from pytest_agentlatency.model.usage import Usage
@@ -66,9 +66,9 @@ def command(file: Path, name: str, kv_config: Path | None, gpu_memory: float | N
 
 def _spec(path: Path) -> KvSpec:
     try:
-        return from_config(json.loads(path.read_text(encoding="utf-8")))
-    except (OSError, ValueError) as error:
-        msg = f"--kv-config {str(path)!r}: {error}. Give the config.json of the model's repository"
+        return kvconfigs.read(path)
+    except ValueError as error:
+        msg = f"--kv-config: {error}"
         raise BadInput(msg) from None
 
 

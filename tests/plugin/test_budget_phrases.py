@@ -1,5 +1,7 @@
 """Every kind of budget over tokens, prefix, growth and memory, judged end to end on a cassette with known figures."""
 
+import json
+
 import pytest
 
 from pytest_agentlatency.testing.builders import edited, growing, recording, turn
@@ -107,3 +109,35 @@ def test_a_budget_that_is_broken_fails_with_its_figure_first(told, number, case)
     first = report.strip().splitlines()[0]
     assert headline in first
     assert f"{phrase!r}" in report or f'"{phrase}"' in report
+
+
+def test_a_given_configuration_decides_the_kv_cache_of_a_model_that_is_not_published(pytester):
+    """2 * 4 heads * 16 * 2 layers * 2 bytes = 512 a token; 3,050 tokens at turn 2."""
+    own = recording(growing("linear", 2), model="our-model")
+    kept = marked("test_kept", "kv cache under 1.5617 MB at turn 2")
+    broken = marked("test_broken", "kv cache under 1.5 MB at turn 2")
+    write_suite(pytester.path, [kept, broken], {"test_kept": own, "test_broken": own})
+    config = {"num_hidden_layers": 2, "num_attention_heads": 4, "hidden_size": 64, "torch_dtype": "float16"}
+    (pytester.path / "models").mkdir()
+    (pytester.path / "models" / "config.json").write_text(json.dumps(config))
+    ini = (pytester.path / "pytest.ini").read_text() + "latency_kv_configs = our-model = models/config.json\n"
+    (pytester.path / "pytest.ini").write_text(ini)
+    result = pytester.runpytest_inprocess()
+    result.assert_outcomes(passed=1, failed=1)
+    result.stdout.fnmatch_lines(["*≈1.56 MB kv cache at turn 2, budget 1.5 MB*"])
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("our-model", "allowed are lines of model = path/to/config.json"),
+        ("our-model = nowhere.json", "*nowhere.json*give*"),
+    ],
+)
+def test_a_configuration_that_can_not_be_had_is_told(pytester, line, said):
+    write_suite(pytester.path, [marked("test_kept", "turns at most 2")], {"test_kept": recording(growing("linear", 2))})
+    ini = (pytester.path / "pytest.ini").read_text() + f"latency_kv_configs = {line}\n"
+    (pytester.path / "pytest.ini").write_text(ini)
+    result = pytester.runpytest_inprocess()
+    assert result.ret != 0
+    (result.stderr if "=" not in line else result.stdout).fnmatch_lines([f"*{said}*"])
