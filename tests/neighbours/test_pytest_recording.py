@@ -2,7 +2,12 @@
 
 import json
 
-from pytest_agentlatency.testing import Asked, Reply, ToolUse
+import vcr
+
+from pytest_agentlatency.model.run import Verdict
+from pytest_agentlatency.testing import Asked, Reply, SimulatedModel, ToolUse
+from tests.support.agents import loop, searches
+from tests.support.sessions import record, replaying
 from tests.support.suite import AGENT, interactions
 
 BOTH = "@pytest.mark.vcr\n" + AGENT.lstrip()
@@ -173,3 +178,19 @@ def test_a_scrubbed_recording_is_still_json(suite):
     suite.write(PHONES)
     suite.record()
     assert json.loads(interactions(suite.cassette())[0]["request"]["body"])["messages"][0]["content"] == "Call [phone]?"
+
+
+def test_a_cassette_of_vcrpy_around_a_recording_is_named(tmp_path):
+    """It would have buffered the streams, or answered for the model."""
+    with SimulatedModel(searches(2)) as model, vcr.use_cassette(str(tmp_path / "own.yaml")):
+        session, _ = record(loop, model.url)
+    assert "a cassette of vcrpy's own is in place" in session.problems()[0]
+
+
+def test_a_cassette_of_vcrpy_around_a_replay_is_not_asked(tmp_path):
+    with SimulatedModel(searches(2)) as model:
+        _, document = record(loop, model.url)
+        with vcr.use_cassette(str(tmp_path / "own.yaml"), record_mode="none"), replaying(document) as session:
+            loop(model.url)
+    assert session.verdicts[Verdict.IDENTICAL] == 2
+    assert not session.problems()
