@@ -132,4 +132,24 @@ def _notes(run: Run) -> Iterator[str]:
         yield f"paused {units.duration(run.paused)}{f' ({reasons})' if reasons else ''}, left out"
     if run.recorded_turns is not None and run.recorded_turns > len(run.all_turns):
         yield f"short run: {len(run.all_turns)} of {run.recorded_turns} recorded turns were made"
+    yield from _flagged(run)
     yield from run.notes
+
+
+_FLAGS = {
+    "buffered": "came in one burst, held back on the way: prefill and decode can't be told apart",
+    "client-bound": "the agent read more slowly than chunks came: decode shows its pace, not the model's",
+    "hidden-thinking": "thinks without showing it: the wait for the first output is not prefill alone",
+    "multi-pass": "sums several hidden passes: its tokens are not the size of one context",
+    "no-tokens": "generated no token",
+}
+
+
+def _flagged(run: Run) -> Iterator[str]:
+    """What a reader must know of single calls before believing their times and tokens."""
+    for flag, meaning in _FLAGS.items():
+        turns = [turn for turn in run.all_turns if flag in turn.call.flags]
+        if turns:
+            several = len(run.lanes) > 1
+            named = ", ".join(f"{turn.lane}.{turn.number}" if several else str(turn.number) for turn in turns)
+            yield f"turn{'' if len(turns) == 1 else 's'} {named} ({flag}): {meaning}"

@@ -4,12 +4,14 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pytest_agentlatency.analysis.assembly import assemble
 from pytest_agentlatency.model.clock import Ns
 from pytest_agentlatency.model.phase import Phase
 from pytest_agentlatency.model.provenance import Provenance
 from pytest_agentlatency.model.recording import Pause
 from pytest_agentlatency.model.run import Drift, Lane, Run, Verdict
 from pytest_agentlatency.report.table import turns
+from pytest_agentlatency.testing import builders
 from tests.support.plain_runs import MS, grown, laid_out, run_of, turn, usage
 from tests.support.run_strategies import a_few, runs
 
@@ -123,3 +125,11 @@ def test_published_shares_stand_beside_only_when_asked_for():
     line = next(line for line in turns(grown(1), reference=True) if "reference" in line)
     assert line.split() == ["reference", "35-45%", "20-35%", "5-15%"]
     assert "reference" not in "\n".join(turns(grown(1)))
+
+
+def test_calls_that_are_not_to_be_taken_at_face_value_are_named():
+    """Field note B5: a slow reader must not pass for a slow model."""
+    quick, slow = builders.turn(1000, 40, tool_ms=1), builders.turn(1100, 40, decode_ms=1000, consumer_ms=900)
+    run = assemble(builders.recording([quick, slow]))
+    (line,) = [line for line in turns(run) if "client-bound" in line]
+    assert line.startswith("turn 2 (client-bound): the agent read more slowly")
