@@ -10,8 +10,11 @@ from contextvars import ContextVar
 from types import FrameType
 
 _run: ContextVar[object] = ContextVar("agentlatency_run", default=None)
-# Where a thread stands that waits for work: concurrent.futures' pool, an event loop.
-_AT_REST = {("_worker", "thread.py"), ("select", "selectors.py"), ("_poll", "windows_events.py")}
+# Where a thread stands that waits for work: concurrent.futures' pool; a loop of asyncio, trio, or uvloop, which is C.
+_AT_REST = {
+    ("_worker", "thread.py"), ("select", "selectors.py"), ("_poll", "windows_events.py"),
+    ("get_events", "_io_epoll.py"), ("get_events", "_io_kqueue.py"), ("run", "threading.py"),
+}  # fmt: skip
 
 
 class Origin:

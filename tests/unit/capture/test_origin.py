@@ -8,6 +8,7 @@ from queue import Queue
 
 import httpx2
 import pytest
+import trio
 
 from pytest_agentlatency.model.run import Verdict
 from pytest_agentlatency.testing import Reply, SimulatedModel
@@ -139,6 +140,30 @@ def test_an_event_loop_in_a_thread_serves_every_test(model):
     loop.call_soon_threadsafe(loop.stop)
     thread.join()
     loop.close()
+
+
+def test_a_loop_of_trio_in_a_thread_serves_every_test(model):
+    ready, stop = Queue(), trio.Event()
+
+    async def serve():
+        ready.put(trio.lowlevel.current_trio_token())
+        await stop.wait()
+
+    thread = threading.Thread(target=trio.run, args=(serve,), daemon=True)
+    thread.start()
+    token = ready.get(timeout=30)
+
+    async def work():
+        async with httpx2.AsyncClient() as client:
+            body = {"model": "m", "max_tokens": 9, "messages": [{"role": "user", "content": "hi"}]}
+            return (await client.post(f"{model.url}/v1/messages", json=body)).status_code
+
+    trio.from_thread.run(trio.sleep, 0.05, trio_token=token)
+    session, document = record(lambda: trio.from_thread.run(work, trio_token=token))
+    trio.from_thread.run_sync(stop.set, trio_token=token)
+    thread.join()
+    assert len(document.recording.attempts) == 1
+    assert not session.problems()
 
 
 def test_threads_that_async_code_hands_work_to_are_the_tests(model):
