@@ -10,6 +10,7 @@ import click
 
 from pytest_agentlatency.cassette import convert, document, headers, store, vetting
 from pytest_agentlatency.cassette.document import Document
+from pytest_agentlatency.cassette.errors import Unwritable
 from pytest_agentlatency.cassette.secrets import Learned
 from pytest_agentlatency.cli.opening import OURS, BadInput, Opened, opened
 from pytest_agentlatency.model.recording import Attempt
@@ -38,9 +39,8 @@ def command(file: Path, form: str, out: Path | None, *, force: bool) -> None:
         raise BadInput(msg)
     try:
         store.replace(out, data)
-    except OSError as error:
-        msg = f"{str(out)!r} can't be written: {error.strerror or error}"
-        raise BadInput(msg) from None
+    except Unwritable as error:
+        raise BadInput(str(error)) from None
 
 
 def _allowed(found: Opened) -> Document:
