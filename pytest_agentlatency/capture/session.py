@@ -132,11 +132,8 @@ class Session:
         return price(miss, plan.document.recording, recorded, plan.counter, plan.calibrations)
 
     def close(self) -> None:
-        """Take everything away. Harmless when it has been done."""
+        """Take everything away. Harmless when it has been done; what was observed can still be asked."""
         self._stack.close()
-
-    detach = close
-    """Nothing is observed after this; what was, can still be asked."""
 
     @property
     def learned(self) -> Learned:
