@@ -20,7 +20,11 @@ _URLS = {"anthropic": "https://api.anthropic.com", "openai": "https://api.openai
 _KEYS = {"anthropic": "ANTHROPIC_API_KEY", "openai": "OPENAI_API_KEY"}
 
 
-@click.command("calibrate", epilog="Ends with 0, with 1 when called off, with 2 when the endpoint can't be measured.")
+@click.command(
+    "calibrate",
+    context_settings={"show_default": True},
+    epilog="Ends with 0, with 1 when called off, with 2 when the endpoint can't be measured.",
+)
 @click.option("--model", required=True, help="As requests name it.")
 @click.option("--api", type=click.Choice(sorted(_URLS)), default="anthropic", help="The endpoint's format.")
 @click.option("--url", help="Base URL as the SDK takes it; default: the provider's.")

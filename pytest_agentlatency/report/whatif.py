@@ -34,9 +34,7 @@ def _shares(run: Run) -> str:
 
 
 def _keys(found: Sequence[Outcome]) -> list[Column]:
-    groups = [f"{each.lever.rank} {ORDER[each.lever.rank]}" for each in found]
-    firsts = ("" if index and group == groups[index - 1] else group for index, group in enumerate(groups))
-    return [Column("", tuple(firsts), left=True), Column("what if", tuple(e.lever.name for e in found), left=True)]
+    return [Column("what if", tuple(f"{each.lever.rank} {each.lever.name}" for each in found), left=True)]
 
 
 def _columns(found: Sequence[Outcome]) -> list[Column]:
@@ -67,6 +65,8 @@ def _interval(outcome: Outcome) -> str:
     if outcome.saving is None:
         return units.MISSING
     _, low, high = outcome.saving
+    if low == high:
+        return "as assumed"
     return f"{units.duration(low)} to {units.duration(high)}"
 
 
@@ -83,6 +83,8 @@ def _curves(run: Run, found: Sequence[Outcome], width: int) -> Iterator[str]:
 
 
 def _notes(found: Sequence[Outcome]) -> Iterator[str]:
+    groups = ", ".join(f"{rank} {name}" for rank, name in ORDER.items())
+    yield f"levers in the order in which they pay: {groups}"
     yield "answers, tool times and overhead are taken as they are; ~ projected"
     for caution in dict.fromkeys(each.caution for each in found if each.caution):
         yield f"believe the times as far as this goes: {caution}"
