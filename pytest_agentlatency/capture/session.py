@@ -19,6 +19,7 @@ from pytest_agentlatency.analysis.drift import LiveCall, Replayed
 from pytest_agentlatency.analysis.kvcache import KvSpec
 from pytest_agentlatency.analysis.retiming import Retimed
 from pytest_agentlatency.capture import active, guard, transport
+from pytest_agentlatency.capture.eventstreams import interactions, is_open
 from pytest_agentlatency.capture.pricing import price
 from pytest_agentlatency.capture.recorder import Entry, Recorder
 from pytest_agentlatency.capture.sdk import Hooks
@@ -93,9 +94,11 @@ class Session:
         )
         if replaying and plan.replay_tools:
             self.recorder.results = ToolResults(plan.document.recording, self._player.matcher.recorded)
-        self._traffic: Observer | Player = self._player if replaying else Observer(self.recorder)
+        self._player.open_streams.recorded += [each for each in plan.document.others if is_open(each)]
+        self._observer = Observer(self.recorder, event_streams=[] if plan.mode is Mode.RECORD else None)
+        self._traffic: Observer | Player = self._player if replaying else self._observer
         self._others = OtherHTTP(
-            plan.document.others if replaying else (),
+            tuple(each for each in plan.document.others if not is_open(each)) if replaying else (),
             record=not replaying,
             hooks=plan.redaction.config,
             learned=self._traffic.learned,
@@ -189,7 +192,8 @@ class Session:
     @property
     def others(self) -> tuple[Interaction, ...]:
         """HTTP of the run so far that is no model call."""
-        return self._others.interactions
+        streams = interactions(self._observer.event_streams or (), self.plan.redaction.config)
+        return (*self._others.interactions, *streams)
 
     def asked(self) -> tuple[tuple[int, Request], ...]:
         """Model calls and their requests, as a replay would ask for them."""

@@ -4,6 +4,7 @@ Owns what happens at a chunk's boundary. The classes are made per HTTP family, w
 """
 
 import functools
+import threading
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass
 from types import ModuleType
@@ -16,12 +17,14 @@ from pytest_agentlatency.model.recording import Failure, Outcome
 
 @dataclass(frozen=True, slots=True)
 class Streams:
-    """The four body streams of one HTTP family."""
+    """The body streams of one HTTP family."""
 
     tee: type
     async_tee: type
     play: type
     async_play: type
+    hold: type
+    async_hold: type
 
 
 @functools.cache
@@ -33,6 +36,8 @@ def of(family: ModuleType) -> Streams:
         type("AsyncTee", (_AsyncTee, asynchronous), {}),
         type("Play", (_Play, sync), {}),
         type("AsyncPlay", (_AsyncPlay, asynchronous), {}),
+        type("Hold", (_Hold, sync), {}),
+        type("AsyncHold", (_AsyncHold, asynchronous), {}),
     )
 
 
@@ -141,6 +146,36 @@ class _AsyncPlay:
 
     async def aclose(self) -> None:
         """Nothing to give back."""
+
+
+class _Hold:
+    """A body that never ended: what came of it, then nothing until it is closed."""
+
+    def __init__(self, body: bytes) -> None:
+        self._body, self._closed = body, threading.Event()
+
+    def __iter__(self) -> Iterator[bytes]:
+        if self._body:
+            yield self._body
+        self._closed.wait()
+
+    def close(self) -> None:
+        self._closed.set()
+
+
+class _AsyncHold:
+    def __init__(self, body: bytes) -> None:
+        self._body = body
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        if self._body:
+            yield self._body
+        import anyio  # noqa: PLC0415  # a dependency of httpx and httpx2
+
+        await anyio.sleep_forever()
+
+    async def aclose(self) -> None:
+        """Who waits for more is cancelled by its own loop."""
 
 
 def _end(playback: Playback, family: ModuleType) -> None:

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from pytest_agentlatency.capture.eventstreams import OpenStreams
 from pytest_agentlatency.capture.origin import Origin
 from pytest_agentlatency.capture.recorder import OpenAttempt, Recorder
 from pytest_agentlatency.capture.virtual_time import Pace, VirtualTime
@@ -38,6 +39,8 @@ class Observer:
     origin: Origin = field(default_factory=Origin)
     strangers: list[str] = field(default_factory=list[str])
     """What is said of calls that were no part of the run."""
+    event_streams: list[OpenAttempt] | None = None
+    """Event streams of no model, as they are recorded; None: they are nobody's business."""
 
     def observe(self, request: Request) -> OpenAttempt:
         """Open an attempt of the call in progress; one that is filed nowhere for a call from elsewhere."""
@@ -71,6 +74,7 @@ class Player:
     """Makes the exception of a message."""
     redaction: Redaction = Redaction()
     origin: Origin = field(default_factory=Origin)
+    open_streams: OpenStreams = field(default_factory=OpenStreams)
     price: Callable[[Unmatched], str] = lambda _: ""
     """Says what an unmatched request would cost as a change of the nearest recorded call."""
     _lock: threading.Lock = field(default_factory=threading.Lock)

@@ -14,10 +14,11 @@ from typing import Any, cast
 from unittest import mock
 
 from pytest_agentlatency.capture import coding, streams
+from pytest_agentlatency.capture.eventstreams import asks_for_events
 from pytest_agentlatency.capture.recorder import OpenAttempt
-from pytest_agentlatency.capture.traffic import Observer, Playback, Traffic
+from pytest_agentlatency.capture.traffic import Observer, Playback, Player, Traffic
 from pytest_agentlatency.capture.warmup import OWN_TRANSPORT
-from pytest_agentlatency.cassette.headers import clean_url, keep_request, keep_response
+from pytest_agentlatency.cassette.headers import clean_url, keep_other_request, keep_request, keep_response
 from pytest_agentlatency.cassette.vcr import bypassed
 from pytest_agentlatency.model.recording import Headers, Outcome, Request
 from pytest_agentlatency.wire import registry
@@ -103,6 +104,33 @@ class _Seam:
             response.stream = tee(response.stream, attempt)
         return response
 
+    def streaming(self, request: Any) -> OpenAttempt | None:
+        """An event stream about to be opened and recorded; None where it is not."""
+        if not isinstance(self.traffic, Observer) or self.traffic.event_streams is None:
+            return None
+        sent = Request(request.method, str(request.url), _pairs(request.headers))
+        self.traffic.learned.add(sent)
+        kept = tuple((name, value) for name, value in sent.headers if keep_other_request(name))
+        recorder = self.traffic.recorder
+        attempt = OpenAttempt(recorder, 0, Request(sent.method, clean_url(sent.url), kept), recorder.now())
+        self.traffic.event_streams.append(attempt)
+        return attempt
+
+    def held(self, request: Any, hold: type) -> Any:
+        """A recorded event stream that had not ended, open again; None where there is none."""
+        if not isinstance(self.traffic, Player):
+            return None
+        recorded = self.traffic.open_streams.take(str(request.url))
+        if recorded is None:
+            return None
+        response = recorded["response"]
+        headers = [(name, value) for name, values in response["headers"].items() for value in values]
+        return self.family.Response(
+            response["status"]["code"],
+            headers=[pair for pair in headers if pair[0].lower() not in _FRAMING],
+            stream=hold(response["body"]["string"]),
+        )
+
     def played(self, playback: Playback, play: type) -> Any:
         """A recorded attempt as a response of the family; raises what the recorded one raised before any header."""
         recorded = playback.recorded.response
@@ -147,6 +175,11 @@ def _sync(seam: _Seam) -> Send:
     bodies = streams.of(seam.family)
 
     def handle_request(transport: Any, request: Any) -> Any:
+        if asks_for_events(request):
+            attempt = seam.streaming(request)
+            if attempt is not None:
+                return seam.answered(attempt, seam.send(transport, request), bodies.tee)
+            return seam.held(request, bodies.hold) or seam.other(transport, request)
         if not _may_be_model(request):
             return seam.other(transport, request)
         request.read()
@@ -172,6 +205,11 @@ def _async(seam: _Seam) -> Send:
     bodies = streams.of(seam.family)
 
     async def handle_async_request(transport: Any, request: Any) -> Any:
+        if asks_for_events(request):
+            attempt = seam.streaming(request)
+            if attempt is not None:
+                return seam.answered(attempt, await seam.send(transport, request), bodies.async_tee)
+            return seam.held(request, bodies.async_hold) or await seam.other(transport, request)
         if not _may_be_model(request):
             return await seam.other(transport, request)
         await request.aread()
