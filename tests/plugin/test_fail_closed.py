@@ -216,15 +216,14 @@ def test_agent(url):
 
 
 MOCKED = """
-import anthropic
-import httpx2
+from tests.support.agents import HTTP
 
 def answer(request):
     raise AssertionError("the mock is asked")
 
 @pytest.mark.agent_latency
 def test_agent(agent_run, url):
-    client = httpx2.Client(transport=httpx2.MockTransport(answer))
+    client = HTTP.Client(transport=HTTP.MockTransport(answer))
     assert loop(url, http_client=client) == "It was found."
     assert agent_run.calls == 3
 """

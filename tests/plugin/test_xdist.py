@@ -46,7 +46,7 @@ def told(output):
     """The block of the summary, and the last line without its time, which decides on the length of its rule."""
     lines = output.splitlines()
     start = next(n for n, line in enumerate(lines) if "= agent latency =" in line)
-    return re.sub(r" in [0-9.]+s|=+", "", "\n".join(lines[start:]))
+    return re.sub(r" in [0-9.]+s( \([0-9:]+\))?|=+", "", "\n".join(lines[start:]))
 
 
 def test_two_workers_tell_what_one_process_tells(recorded):
