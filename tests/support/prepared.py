@@ -78,6 +78,9 @@ def run(folder: Path, *options: str) -> subprocess.CompletedProcess[str]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PYTHONPATH", str(ROOT))
         patch.setenv("COLUMNS", "80")
+        # Under CI pytest doesn't cut its summary, and what a test printed of other sessions would stand in it.
+        for name in ("CI", "BUILD_NUMBER"):
+            patch.delenv(name, raising=False)
         command = [sys.executable, "-m", "pytest", *options]
         return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)  # noqa: S603
 
