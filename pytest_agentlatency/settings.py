@@ -7,7 +7,7 @@ come in as plain mappings.
 import math
 import os
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
@@ -234,8 +234,9 @@ def _fraction(value: object, source: str) -> float | None:
 def _models(value: object, base: Path) -> tuple[tuple[str, Path], ...]:
     """Lines of `model = path/to/config.json`."""
     found: list[tuple[str, Path]] = []
-    for line in value if isinstance(value, list | tuple) else ():
-        model, equals, path = (part.strip() for part in str(line).partition("="))
+    lines = map(str, cast("Sequence[object]", value)) if isinstance(value, list | tuple) else ()
+    for line in lines:
+        model, equals, path = (part.strip() for part in line.partition("="))
         if not (model and equals and path):
             msg = f"ini value {INI['kv_configs']} holds {line!r}: allowed are lines of model = path/to/config.json"
             raise SettingsError(msg)

@@ -57,8 +57,10 @@ def _interaction(attempt: Attempt) -> dict[str, Any]:
 def _filtered(filters: Filters, interaction: dict[str, Any]) -> dict[str, Any] | None:
     asked = interaction["request"]
     headers = {name: values[0] for name, values in asked["headers"].items()}
-    request = filters.request(asked["method"], asked["uri"], headers, asked["body"] or b"")
-    response = filters.response(interaction["response"]) if request is not None else None
+    request: Any = filters.request(asked["method"], asked["uri"], headers, asked["body"] or b"")
+    if request is None:
+        return None
+    response = filters.response(interaction["response"])
     if response is None:
         return None
     kept = {name: [str(value)] for name, value in request.headers.items()}
