@@ -44,7 +44,18 @@ AGENT = """
 def test_agent(agent_run, url):
     assert loop(url) == "It was found."
 """
-KEPT = ("aiohttp", "anyio", "requests", "trio", "pytest_agentlatency.case", "pytest_agentlatency.budgets.grammar")
+KEPT = (
+    "aiohttp",
+    "anyio",
+    "httpcore",
+    "httpcore2",
+    "httpx",
+    "httpx2",
+    "requests",
+    "trio",
+    "pytest_agentlatency.case",
+    "pytest_agentlatency.budgets.grammar",
+)
 
 
 def warm_up() -> None:
