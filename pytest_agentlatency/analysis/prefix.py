@@ -14,7 +14,7 @@ from pytest_agentlatency.analysis.breaks import Break, Place, Reading, Reason, p
 from pytest_agentlatency.analysis.counters import Counter
 from pytest_agentlatency.analysis.ledger import apportion
 from pytest_agentlatency.analysis.tokens import items, measure
-from pytest_agentlatency.analysis.wirebytes import segments
+from pytest_agentlatency.analysis.wirebytes import Known, segments
 from pytest_agentlatency.model.usage import Tokens
 from pytest_agentlatency.wire.message import Prompt
 
@@ -89,7 +89,8 @@ def stable(turns: Iterable[TurnPrefix], except_: Collection[int] = (), compactio
 
 def prefixes(lane: Iterable[Sent], counter: Counter) -> tuple[TurnPrefix, ...]:
     """For each turn of a lane, what it shares with the turn before."""
-    return compared([reading(sent, counter) for sent in lane])
+    known: Known = {}
+    return compared([reading(sent, counter, None if sent.prompt.previous_id else known) for sent in lane])
 
 
 def compared(lane: Sequence[Reading]) -> tuple[TurnPrefix, ...]:
@@ -113,9 +114,9 @@ def differences(first: Iterable[Sent], second: Iterable[Sent], counter: Counter)
     return tuple(found)
 
 
-def reading(sent: Sent, counter: Counter) -> Reading:
+def reading(sent: Sent, counter: Counter, known: Known | None = None) -> Reading:
     """A request, taken apart: its bytes piece by piece, with their tokens, which add up to the context when known."""
-    parts = segments(sent.prompt, sent.body)
+    parts = segments(sent.prompt, sent.body, known)
     sizes = {item.path: measure(item, counter) for item in items(sent.prompt)}
     counts = [sizes.get(part.path, 0) for part in parts]
     return Reading(sent.prompt, parts, tuple(counts if sent.context is None else apportion(sent.context, counts)))

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from pytest_agentlatency.wire.content import unmarked
 from pytest_agentlatency.wire.jsonedge import compact, loads, mapping, sequence, string
-from pytest_agentlatency.wire.message import Block, Prompt
+from pytest_agentlatency.wire.message import Block, Message, Prompt
 
 
 class Segment(NamedTuple):
@@ -31,14 +31,21 @@ class Segment(NamedTuple):
 _HEAD_ROLES = frozenset({"system", "developer"})
 
 
-def segments(prompt: Prompt, body: bytes = b"") -> tuple[Segment, ...]:
+Known = dict[int, tuple[Message, tuple[Segment, ...]]]
+"""Segments of messages rendered before, by the message's identity. Each holds its message, so that no id is reused."""
+
+
+def segments(prompt: Prompt, body: bytes = b"", known: Known | None = None) -> tuple[Segment, ...]:
     """The pieces of a prompt in the order in which providers cache.
 
     System messages that open a history are its system section. Pieces that the body doesn't hold (a history kept by
     the server) are rendered from the prompt.
+
+    What is known of an earlier body's messages is used again where the prompt has the same objects, and is added to.
+    A provider shares one between prompts only where the bytes are the same; give none for prompts from elsewhere.
     """
     sent = loads(body) if body else None
-    return (*_tools(prompt, sent), *_system(prompt, sent), *_messages(prompt, sent))
+    return (*_tools(prompt, sent), *_system(prompt, sent), *_messages(prompt, sent, {} if known is None else known))
 
 
 def _tools(prompt: Prompt, sent: Any) -> Iterator[Segment]:
@@ -53,12 +60,15 @@ def _system(prompt: Prompt, sent: Any) -> Iterator[Segment]:
         yield _segment("system", "", block, sent)
 
 
-def _messages(prompt: Prompt, sent: Any) -> Iterator[Segment]:
+def _messages(prompt: Prompt, sent: Any, known: Known) -> Iterator[Segment]:
     section = "system"
     for message in prompt.messages:
         section = section if message.role in _HEAD_ROLES else "messages"
-        for block in message.blocks:
-            yield _segment(section, message.role, block, sent)
+        _, found = known.get(id(message), (None, None))
+        if found is None or (found and found[0].section != section):
+            found = tuple(_segment(section, message.role, block, sent) for block in message.blocks)
+            known[id(message)] = message, found
+        yield from found
 
 
 def _segment(section: str, role: str, block: Block, sent: Any) -> Segment:

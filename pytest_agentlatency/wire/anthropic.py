@@ -15,7 +15,8 @@ from pytest_agentlatency.wire import anthropic_content as content
 from pytest_agentlatency.wire.content import params
 from pytest_agentlatency.wire.draft import TEXT, THINKING, TOOL_JSON, Draft, DraftBlock
 from pytest_agentlatency.wire.frames import error_of_status, read
-from pytest_agentlatency.wire.jsonedge import arguments, compact, loads, mapping, sequence, string, tokens
+from pytest_agentlatency.wire.histories import Histories
+from pytest_agentlatency.wire.jsonedge import arguments, compact, mapping, sequence, string, tokens
 from pytest_agentlatency.wire.message import Answer, Prompt
 from pytest_agentlatency.wire.paths import path_of
 from pytest_agentlatency.wire.servertimes import Extras, collect, server_times
@@ -38,6 +39,10 @@ class Anthropic:
 
     name = "anthropic"
 
+    def __init__(self) -> None:
+        """Know no history yet; the ones met later save time and change no result."""
+        self._histories = Histories(prompt_of, content.messages)
+
     def recognises(self, request: Request) -> bool:
         """Whether it is a message request; token counting and batches are none."""
         return bool(_PATH.search(path_of(request.url))) and b'"messages"' in request.body
@@ -46,7 +51,9 @@ class Anthropic:
         """Tools, system and messages of the request."""
         found = _PATH.search(path_of(request.url))
         in_path = found.group("model") if found else None
-        return prompt_of(mapping(loads(request.body)), model=in_path or "", streamed="streamRaw" in request.url)
+        prompt = self._histories.prompt(request.body)
+        streamed = prompt.streamed or "streamRaw" in request.url
+        return replace(prompt, model=prompt.model or in_path or "", streamed=streamed)
 
     def answer(self, response: Response) -> Answer:
         """What the message, the stream of events or the error says."""

@@ -3,7 +3,7 @@
 Owns what of a block a tokenizer would be given, and which parts never are: base64, signatures, encrypted data.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from pytest_agentlatency.wire.content import is_marked, media_head, unmarked
@@ -31,16 +31,22 @@ def _tool(value: Mapping[str, Any], path: str) -> ToolDefinition:
     )
 
 
-def messages(value: Any) -> tuple[Message, ...]:
-    """Messages in the order sent; a result gets its tool's name from the call before it."""
-    names: dict[str, str] = {}
-    found: list[Message] = []
-    for index, each in enumerate(sequence(value)):
+def messages(value: Any, before: tuple[Message, ...] = ()) -> tuple[Message, ...]:
+    """Messages in the order sent, behind those read before; a result gets its tool's name from the call before it."""
+    names = dict(_named(before))
+    found = list(before)
+    for index, each in enumerate(sequence(value), len(before)):
         entry = mapping(each)
         one = message(string(entry.get("role")), entry.get("content"), f"messages[{index}].content", names)
-        names.update((block.id, block.name) for block in one.blocks if block.kind != "tool_result" and block.id)
+        names.update(_named((one,)))
         found.append(one)
     return tuple(found)
+
+
+def _named(read: Iterable[Message]) -> Iterator[tuple[str, str]]:
+    return (
+        (block.id, block.name) for each in read for block in each.blocks if block.id and block.kind != "tool_result"
+    )
 
 
 def message(role: str, content: Any, path: str, names: Names | None = None) -> Message:
