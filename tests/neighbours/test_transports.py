@@ -5,7 +5,6 @@ import time
 
 import anthropic
 import httpx
-import httpx2
 import httpx_aiohttp
 import pytest
 import requests
@@ -13,7 +12,7 @@ import respx
 
 from pytest_agentlatency.model.run import Verdict
 from pytest_agentlatency.testing import CostModel, Cut, Reply, SimulatedModel
-from tests.support.agents import TOOLS, answered, results, searches
+from tests.support.agents import HTTP, TOOLS, answered, results, searches
 from tests.support.sessions import record, record_async, replaying
 
 MS = 1_000_000
@@ -69,7 +68,7 @@ def test_it_replays_without_a_connection():
 
 
 def test_a_stream_cut_under_aiohttp_is_recorded_and_replayed_as_an_error():
-    failures = (anthropic.APIError, httpx2.HTTPError)
+    failures = (anthropic.APIError, HTTP.HTTPError)
     with SimulatedModel(Reply("abcdefghijkl"), faults={1: Cut(after=4)}) as model:
 
         async def agent():
@@ -112,11 +111,11 @@ def test_a_model_call_that_moved_to_requests_is_refused_in_replay():
     assert any("requests" in problem for problem in session.problems())
 
 
-class Retrying(httpx2.BaseTransport):
+class Retrying(HTTP.BaseTransport):
     """A user's own, around the library's."""
 
     def __init__(self):
-        self.inner = httpx2.HTTPTransport()
+        self.inner = HTTP.HTTPTransport()
 
     def handle_request(self, request):
         response = self.inner.handle_request(request)
@@ -131,7 +130,7 @@ class Retrying(httpx2.BaseTransport):
 
 def test_a_wrapping_transport_replays():
     def agent(url):
-        with anthropic.Anthropic(base_url=url, api_key="x", http_client=httpx2.Client(transport=Retrying())) as client:
+        with anthropic.Anthropic(base_url=url, api_key="x", http_client=HTTP.Client(transport=Retrying())) as client:
             return client.messages.create(**ASK).content[0].text
 
     with SimulatedModel(Reply("hello")) as model:
@@ -156,6 +155,7 @@ def test_pytest_httpx_answers_a_tool_beside_a_recorded_model(suite):
 import httpx
 import respx
 
+@pytest.mark.httpx_mock(should_mock=lambda request: request.url.host == "weather.example")
 @pytest.mark.agent_latency
 def test_agent(agent_run, url, httpx_mock):
     httpx_mock.add_response(json={"weather": "fine"})
