@@ -59,6 +59,11 @@ class AgentTurn:
         return _seconds(self.details.call.ttft)
 
     @property
+    def delivered(self) -> float | None:
+        """Seconds from the call to the first output handed on, as the agent told with `agent_run.delivered()`."""
+        return _seconds(self.details.call.delivered)
+
+    @property
     def tpot(self) -> float | None:
         """Seconds per output token after the first."""
         return _seconds(self.details.call.tpot)
@@ -235,6 +240,15 @@ class AgentRun:
         told, plan = self._session.told(), self._session.plan
         known = fits.fits((*told.recorded, *told.unmade), plan.calibrations)
         return whatif.Start(self._latest()[0].again(), lambda reading: known[fits.key_of(reading)], plan.counter)
+
+    def delivered(self) -> None:
+        """Tell that the agent hands its first output of this turn on to its user now, where something holds it back.
+
+        A gate, a moderator or a splitter of sentences: the model's first token is then not the user's. The first call
+        in a turn counts. Before the first model call it belongs to no turn, which a note says. In a replay the recorded
+        moment stands. May be called from any thread or task.
+        """
+        self._session.recorder.deliver()
 
     def pause(self, reason: str) -> AbstractContextManager[None]:
         """Take a block's time out of every figure: a human's approval is nobody's latency."""

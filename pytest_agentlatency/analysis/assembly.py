@@ -153,6 +153,7 @@ def _milestones(record: CallRecord, attempts: tuple[Attempt, ...], answer: Answe
         last_token=arrival(marks.last_token),
         end=stamps.end,
         returned=record.returned,
+        delivered=record.delivered,
     )
 
 

@@ -86,10 +86,17 @@ class _Node:
         return self._known[moment]
 
     def place(self, child: "_Node") -> None:
-        """Give a child its new start, after those of its siblings that it waited for."""
+        """Give a child its new start. Children come in the order of their starts."""
+        child.begun = self.begin(child)
+        self.placed.append(child)
+        self._known.clear()
+
+    def begin(self, child: "_Node") -> int:
+        """The new start of a child: after those of its siblings that it waited for."""
+        before = [each for each in self.placed if each.start <= child.start]
         mine = [
             (min(each.end, child.start), each)
-            for each in self.placed
+            for each in before
             if each.lane == child.lane and (each.is_call or each.end <= child.start)
         ]
         # What had ended when the latest of them began, that one waited for already.
@@ -98,13 +105,11 @@ class _Node:
         idle = max((moment for moment, _ in mine), default=self.start)
         others = [
             (each.end, each)
-            for each in self.placed
+            for each in before
             if each.lane != child.lane and each.start >= idle and each.end <= child.start
         ]
         waited = ((moment, each.at(moment)) for moment, each in (*mine, *others))
-        child.begun = _after(child.start, [(self.start, self.begun), *waited])
-        self.placed.append(child)
-        self._known.clear()
+        return _after(child.start, [(self.start, self.begun), *waited])
 
 
 def _after(moment: int, anchors: Sequence[tuple[int, int]]) -> int:
@@ -122,36 +127,38 @@ class _Clock:
             each.call.record.id: _Node(*_extent(each.call), each.lane, stretches.get(each.call.record.id), is_call=True)
             for each in readings
         }
-        parents: dict[_Node, int | None] = {self._tools[tool.id]: tool.parent for tool in recording.tools}
-        parents |= {self._calls[each.call.record.id]: each.call.record.parent for each in readings}
-        start = min((node.start for node in parents), default=0)
+        self._parents: dict[_Node, int | None] = {self._tools[tool.id]: tool.parent for tool in recording.tools}
+        self._parents |= {self._calls[each.call.record.id]: each.call.record.parent for each in readings}
+        start = min((node.start for node in self._parents), default=0)
         start = min(start, recording.bounds[0]) if recording.bounds else start
         self._root = _Node(start, start, None, begun=start)
-        self._place_all(parents)
+        for node in sorted(self._parents, key=lambda each: (each.start, self._depth(each))):
+            self._parent(node).place(node)
 
-    def _place_all(self, parents: Mapping[_Node, int | None]) -> None:
-        def parent(node: _Node) -> _Node:
-            held = parents.get(node)
-            return self._tools.get(held, self._root) if held is not None else self._root
+    def _parent(self, node: _Node) -> _Node:
+        held = self._parents.get(node)
+        return self._tools.get(held, self._root) if held is not None else self._root
 
-        def depth(node: _Node) -> int:
-            return 0 if node is self._root else 1 + depth(parent(node))
-
-        for node in sorted(parents, key=lambda each: (each.start, depth(each))):
-            parent(node).place(node)
+    def _depth(self, node: _Node) -> int:
+        return 0 if node is self._root else 1 + self._depth(self._parent(node))
 
     def call(self, call: Call) -> Call:
         """The call with every stamp moved."""
         node = self._calls[call.record.id]
+        delivered = self._handed_over(call.record.delivered, node)
         return replace(
             call,
-            record=_moved_record(call.record, node),
+            record=replace(_moved_record(call.record, node), delivered=delivered),
             attempts=tuple(_moved_attempt(attempt, node) for attempt in call.attempts),
-            milestones=_moved_milestones(call.milestones, node),
+            milestones=replace(_moved_milestones(call.milestones, node), delivered=delivered),
             generated=tuple(
                 replace(block, start=_moved(block.start, node), end=_moved(block.end, node)) for block in call.generated
             ),
         )
+
+    def _handed_over(self, moment: Ns | None, call: _Node) -> Ns | None:
+        """The agent hands on what it has waited for: an activity of its own, often behind the end of the call."""
+        return None if moment is None else Ns(self._parent(call).begin(_Node(moment, moment, call.lane)))
 
     def tool(self, tool: ToolRecord) -> ToolRecord:
         """The tool, begun when it can be and as long as what it waits for."""

@@ -97,6 +97,18 @@ def _tpot(question: Question) -> Figure:
     return _figure(turn.call.tpot, Unit.TIME, turn.provenance, lambda: why)
 
 
+def _delivered(question: Question) -> Figure:
+    """Call to hand-over, with how long after the first token that was."""
+    turn = _one(question)
+    call, first = turn.call, turn.call.ttft
+    if call.delivered is None:
+        when = " when it was recorded; record it again" if call.verdict else ""
+        return missing(Unit.TIME, f"the agent didn't call agent_run.delivered() in this turn{when}")
+    held = None if first is None else call.delivered - first
+    detail = f"{units.duration(held)} behind the first token" if held and held > 0 else ""
+    return Figure(call.delivered, Unit.TIME, turn.provenance, detail=detail)
+
+
 def _one(question: Question) -> Turn:
     if question.turn is None:
         msg = "this subject has no total; the grammar asks it at turns only"
@@ -281,6 +293,7 @@ SUBJECTS: tuple[Subject, ...] = (
     _at_turns("time to first event", _first_event),
     _at_turns("time to first output", lambda call: call.time_to_first_output),
     _at_turns("time to first text", lambda call: call.time_to_first_text),
+    Subject("delivered", Unit.TIME, _delivered, in_total=False, clock=True),
     Subject("tpot", Unit.TIME, _tpot, in_total=False, clock=True, aliases=("time per output token",)),
     Subject("total", Unit.TIME, _duration, at_turn=False, clock=True, aliases=("total time",)),
     Subject("turn time", Unit.TIME, _duration, in_total=False, clock=True),

@@ -146,10 +146,12 @@ class OpenCall:
     returned: Ns | None = None
     backoffs: list[tuple[Ns, Ns]] = field(default_factory=list[tuple[Ns, Ns]])
     parent: int | None = None
+    delivered: Ns | None = None
 
     def record(self) -> CallRecord:
         """What has been seen of it so far."""
-        return CallRecord(self.id, self.sdk, self.entered, self.returned, tuple(self.backoffs), self.parent)
+        backoffs = tuple(self.backoffs)
+        return CallRecord(self.id, self.sdk, self.entered, self.returned, backoffs, self.parent, self.delivered)
 
 
 @dataclass(slots=True)
@@ -169,6 +171,8 @@ entry: ContextVar[Entry | None] = ContextVar("agentlatency_entry", default=None)
 """The SDK call on whose behalf this context runs."""
 tool_in_progress: ContextVar[int | None] = ContextVar("agentlatency_tool", default=None)
 """Id of the tool whose body this context runs."""
+_made_here: ContextVar[OpenCall | None] = ContextVar("agentlatency_call", default=None)
+"""The call that this context made last."""
 
 
 class Recorder:
@@ -188,6 +192,8 @@ class Recorder:
         self.entries: list[Entry] = []
         self.results: ToolResults | None = None
         """What tools are given in place of running; None: they run."""
+        self.handed_over_early = False
+        """The agent handed an output on before it made a call."""
 
     def now(self) -> Ns:
         """Nanoseconds on the run's clock."""
@@ -210,6 +216,7 @@ class Recorder:
             if current is not None:
                 opened.sdk, opened.entered, current.call = current.sdk, current.entered, opened
             self._calls.append(opened)
+            _made_here.set(opened)
             return opened
 
     def open_attempt(self, call: OpenCall, request: Request) -> OpenAttempt:
@@ -246,12 +253,39 @@ class Recorder:
             with self._lock:
                 self._pauses.append(Pause(start, self.now(), reason))
 
+    def deliver(self) -> None:
+        """The agent hands its first output of the turn on to its user, here and now; the first word of a turn counts.
+
+        The turn is that of the latest call of the same body, the agent's or a tool's. Of agents side by side it is the
+        context's own, while it streams.
+        """
+        moment = self.now()
+        with self._lock:
+            call = self._handing_over()
+            if call is None:
+                self.handed_over_early = True
+            elif call.delivered is None:
+                call.delivered = moment
+
+    def _handing_over(self) -> OpenCall | None:
+        own, body = _made_here.get(), tool_in_progress.get()
+        if any(each.end is None and own is self._calls[each.call - 1] for each in self._attempts):
+            return own
+        latest = self._calls[-1] if self._calls else None
+        return next((each for each in reversed(self._calls) if each.parent == body), latest)
+
+    @property
+    def handed_over(self) -> frozenset[int]:
+        """Ids of the calls at whose turn the agent handed its output on."""
+        return frozenset(each.id for each in self._calls if each.delivered is not None)
+
     @property
     def events(self) -> tuple[int, ...]:
         """Something that is equal as long as nothing new was observed."""
         done = sum(len(each.chunks) + (each.end is not None) for each in self._attempts)
         returned = sum(each.returned is not None for each in self._calls)
-        return len(self._attempts), done, returned, len(self._tools), len(self._pauses), hash(self.bounds)
+        tools, pauses, handed_over = len(self._tools), len(self._pauses), len(self.handed_over)
+        return len(self._attempts), done, returned, tools, pauses, handed_over, hash(self.bounds)
 
     @property
     def observed_calls(self) -> int:

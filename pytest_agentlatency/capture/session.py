@@ -18,7 +18,7 @@ from pytest_agentlatency.analysis.counters import Counter
 from pytest_agentlatency.analysis.drift import LiveCall, Replayed
 from pytest_agentlatency.analysis.kvcache import KvSpec
 from pytest_agentlatency.analysis.retiming import Retimed
-from pytest_agentlatency.capture import active, guard, transport
+from pytest_agentlatency.capture import active, delivery, guard, transport
 from pytest_agentlatency.capture.eventstreams import interactions, is_open
 from pytest_agentlatency.capture.pricing import price
 from pytest_agentlatency.capture.recorder import Entry, Recorder
@@ -250,7 +250,9 @@ class Session:
     @property
     def notes(self) -> tuple[str, ...]:
         """What a reader should know of a run that is none the worse for it."""
-        return self.recorder.results.notes if self.recorder.results is not None else ()
+        tools = self.recorder.results.notes if self.recorder.results is not None else ()
+        early = (delivery.EARLY,) if self.recorder.handed_over_early else ()
+        return (*tools, *early, *delivery.notes(self.recorder.handed_over, self._player.played))
 
     def unused(self) -> int:
         """How many recorded calls the agent didn't make."""

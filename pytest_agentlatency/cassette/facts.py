@@ -50,6 +50,7 @@ def _call(call: CallRecord) -> Row:
                 "returned": call.returned,
                 "backoffs": " ".join(map(str, sleeps)),
                 "parent": call.parent,
+                "delivered": call.delivered,
             },
         ),
     )
@@ -98,6 +99,7 @@ def _read_call(node: Node, limits: Limits) -> CallRecord:
         returned=_read_moment(node["returned"]),
         backoffs=tuple((Ns(start), Ns(end)) for start, end in zip(sleeps[::2], sleeps[1::2], strict=True)),
         parent=_read_number(node["parent"]),
+        delivered=_read_moment(node["delivered"]),
     )
 
 

@@ -113,6 +113,8 @@ class CallRecord:
     """Sleeps of the SDK between attempts."""
     parent: int | None = None
     """`ToolRecord.id` of the tool whose body made the call (a sub-agent)."""
+    delivered: Ns | None = None
+    """The agent handed its first output of this turn on to its user. None: it was not told."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,6 +32,8 @@ class Milestones:
     last_token: Ns | None = None
     end: Ns | None = None
     returned: Ns | None = None
+    delivered: Ns | None = None
+    """The agent handed its first output of the turn on to its user; only the agent knows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,6 +169,15 @@ class Call:
     def time_to_first_text(self) -> Ns | None:
         """Call made -> first token of visible text."""
         return self._since_call(self.milestones.first_text)
+
+    @property
+    def delivered(self) -> Ns | None:
+        """Call made -> the agent handed its first output on, streamed or not.
+
+        None when it didn't tell, or did so before the attempt that answered.
+        """
+        start, moment = self.milestones.call, self.milestones.delivered
+        return None if moment is None or start is None or moment < start else Ns(moment - start)
 
     @property
     def decode(self) -> Ns | None:

@@ -71,6 +71,7 @@ def _call(call: Call) -> dict[str, Json]:
         "error": call.error,
         "flags": sorted(call.flags),
         "ttft_ns": call.ttft,
+        "delivered_ns": call.delivered,
         "tpot_ns": None if call.tpot is None else round(call.tpot),
         "tokens": _tokens(call),
         "request": None if call.verdict is None else str(call.verdict),

@@ -58,10 +58,9 @@ def total_cell(owner: Turn | Run, scale: int) -> str:
     return f"{owner.provenance.mark}{(owner.duration + scale // 2) // scale:,}"
 
 
-def ttft_cell(turn: Turn, scale: int) -> str:
-    """Time to first token, in the table's unit."""
-    ttft = turn.call.ttft
-    return units.MISSING if ttft is None else f"{turn.provenance.mark}{round(ttft / scale):,}"
+def call_cell(turn: Turn, time: int | None, scale: int) -> str:
+    """A time of the turn's call (to its first token, to the hand-over), in the table's unit."""
+    return units.MISSING if time is None else f"{turn.provenance.mark}{round(time / scale):,}"
 
 
 def verdict_cell(call: Call) -> str:

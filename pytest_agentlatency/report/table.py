@@ -14,7 +14,7 @@ from pytest_agentlatency.model.provenance import Provenance, weakest
 from pytest_agentlatency.model.run import Run, Turn
 from pytest_agentlatency.model.usage import Usage
 from pytest_agentlatency.report.layout import Column, grid
-from pytest_agentlatency.report.rows import AT_LEAST, phase_cells, total_cell, ttft_cell, verdict_cell
+from pytest_agentlatency.report.rows import AT_LEAST, call_cell, phase_cells, total_cell, verdict_cell
 
 _MS, _US = 1_000_000, 1_000
 _SMALL = 20 * _MS  # a shorter run is shown in microseconds
@@ -67,8 +67,15 @@ def _time_columns(run: Run, scale: int, last: list[str]) -> Iterator[Column]:
         if any(phase in owner.phases for owner in owners):
             published = [REFERENCE.get(phase, "") for _ in last]
             yield Column(str(phase), (*(row[phase] for row in rows), *published), _TIMES)
-    times = (*(ttft_cell(turn, scale) for turn in run.all_turns), "", *("" for _ in last))
-    yield Column("ttft", times, _TIMES)
+    yield _call_column("ttft", run, [turn.call.ttft for turn in run.all_turns], scale, last)
+    delivered = [turn.call.delivered for turn in run.all_turns]
+    if any(time is not None for time in delivered):
+        yield _call_column("delivered", run, delivered, scale, last)
+
+
+def _call_column(name: str, run: Run, times: Sequence[int | None], scale: int, last: list[str]) -> Column:
+    cells = (call_cell(turn, time, scale) for turn, time in zip(run.all_turns, times, strict=True))
+    return Column(name, (*cells, "", *("" for _ in last)), _TIMES)
 
 
 @dataclass(frozen=True, slots=True)

@@ -136,6 +136,7 @@ calls = st.builds(
     st.none() | moments,
     st.lists(st.tuples(moments, moments), max_size=2).map(tuple),
     st.none() | st.integers(1, 9),
+    st.none() | moments,
 )
 tools = st.builds(
     ToolRecord,

@@ -18,6 +18,7 @@ def test_agent(agent_run: AgentRun) -> None:
     assert_type(first.share("prefill"), float | None)
     assert_type(first.time("tool"), float | None)
     assert_type(first.ttft, float | None)
+    assert_type(first.delivered, float | None)
     assert_type(first.tpot, float | None)
     assert_type(first.context_tokens, int | None)
     assert_type(first.output_tokens, int | None)
@@ -30,7 +31,7 @@ def test_agent(agent_run: AgentRun) -> None:
     assert_type(agent_run.duration, float | None)
     assert_type(agent_run.calls, int)
     with agent_run.tool("search"), agent_run.pause("approval"), agent_run.bounds():
-        pass
+        agent_run.delivered()
     first.share(1)  # type: ignore[arg-type]
     agent_run.turn("1")  # type: ignore[arg-type]
     agent_run.nothing  # type: ignore[attr-defined]  # noqa: B018

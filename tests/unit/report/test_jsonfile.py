@@ -31,6 +31,7 @@ def test_a_turn_gives_integers_and_fractions():
     one = data["lanes"][0]["turns"][0]
     assert one["phases"]["prefill"] == {"ns": 500 * MS, "share": 0.5}
     assert one["call"]["ttft_ns"] == 500 * MS
+    assert one["call"]["delivered_ns"] is None
     assert one["call"]["tpot_ns"] == round(400 * MS / 39)
     assert one["call"]["tokens"]["context"] == 1000
     assert data["duration_ns"] == 1000 * MS

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from pytest_agentlatency.model.phase import Phase
 from pytest_agentlatency.model.provenance import Provenance
 from pytest_agentlatency.model.run import Drift, Verdict
-from pytest_agentlatency.report.rows import phase_cells, rounded, total_cell, ttft_cell, verdict_cell
+from pytest_agentlatency.report.rows import call_cell, phase_cells, rounded, total_cell, verdict_cell
 from tests.support.plain_runs import MS, call, run_of, turn, usage
 
 
@@ -43,7 +43,7 @@ def test_prefill_of_a_run_with_an_unsplit_call_is_a_lower_bound_without_a_share(
 def test_cells_carry_the_mark_of_their_provenance(provenance: str, mark: str):
     made = turn(1, provenance=Provenance(provenance))
     assert total_cell(made, MS) == f"{mark}1,000"
-    assert ttft_cell(made, MS) == f"{mark}500"
+    assert call_cell(made, made.call.ttft, MS) == f"{mark}500"
     assert phase_cells(made, MS)[Phase.PREFILL] == f"{mark}500  50%"
 
 

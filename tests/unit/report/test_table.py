@@ -57,6 +57,17 @@ def test_in_every_row_the_phases_visibly_sum_to_the_total(run: Run):
             assert sum(numbers) == int(re.sub(r"[~≈,]", "", cells["total"]))
 
 
+def test_where_the_agent_handed_output_on_it_stands_beside_the_first_token():
+    made = turn(1, [("prefill", 400), ("decode", 500)])
+    stones = replace(made.call.milestones, delivered=Ns(made.call.milestones.call + 700 * MS))
+    run = run_of(replace(made, call=replace(made.call, milestones=stones)), turn(2, at=900))
+    header, _, first, second, *_ = turns(run, 200)
+    assert re.search(r"  ttft  delivered  context", header)
+    assert re.search(r"  400  +700  ", first)
+    assert re.search(r"  500  +n/a  ", second)
+    assert "delivered" not in "\n".join(turns(grown(1000)))
+
+
 def test_a_run_of_microseconds_is_shown_in_microseconds():
     assert "times in us, measured; beside them the share of the row's total" in turns(
         laid_out([("prefill", 0.25), ("decode", 1)])
