@@ -5,7 +5,7 @@ recording, gives each call's effective prompt.
 """
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from pytest_agentlatency.analysis.counters import Counter
@@ -15,46 +15,50 @@ from pytest_agentlatency.analysis.prefix import Sent, Stability, TurnPrefix, pre
 from pytest_agentlatency.analysis.tokens import Source
 from pytest_agentlatency.budgets.figure import Figure, Figures, ToolResult, Unit
 from pytest_agentlatency.model.provenance import Provenance
-from pytest_agentlatency.model.run import Run, Turn
+from pytest_agentlatency.model.run import Lane, Run, Turn
 from pytest_agentlatency.wire.message import Prompt
 
 
 def figures(
     run: Run, prompts: Mapping[int, Prompt], counter: Counter, kv_specs: Mapping[str, KvSpec] | None = None
 ) -> Figures:
-    """Figures of a run. Nothing is counted before a budget asks; then every prompt once.
+    """Figures of a run, lane by lane. Nothing is counted before a budget asks; then every prompt of the lane once.
 
-    prompts: call id -> effective prompt, of the live request in a replay. Where a call of the main lane has none,
-    its figures are not measured.
+    prompts: call id -> effective prompt, of the live request in a replay. Where a call of a lane has none, the lane's
+    figures are not measured.
     """
-    main = account(run, prompts, counter)
-    return of_account(main, kv_specs) if main else Figures(kv_specs=kv_specs or {})
+    lanes = {lane.id: _of_lane(lane, prompts, counter, kv_specs or {}) for lane in run.lanes}
+    main = lanes.pop(run.lanes[0].id) if run.lanes else Figures(kv_specs=kv_specs or {})
+    return replace(main, lanes=lanes)
 
 
-def account(run: Run, prompts: Mapping[int, Prompt], counter: Counter) -> "Account | None":
-    """Ledger and prefixes of a run's main lane; None where the prompt of one of its calls is missing."""
-    turns = [turn for turn in run.turns if turn.call.record.id in prompts]
-    if not turns or len(turns) < len(run.turns):
-        return None
-    return Account(turns, [prompts[turn.call.record.id] for turn in turns], counter)
+def _of_lane(lane: Lane, prompts: Mapping[int, Prompt], counter: Counter, kv_specs: Mapping[str, KvSpec]) -> Figures:
+    found = account(lane.turns, prompts, counter)
+    return of_account(found, kv_specs) if found else Figures(kv_specs=kv_specs)
 
 
-def of_account(main: "Account", kv_specs: Mapping[str, KvSpec] | None = None) -> Figures:
+def account(turns: Sequence[Turn], prompts: Mapping[int, Prompt], counter: Counter) -> "Account | None":
+    """Ledger and prefixes of a lane's turns; None where the prompt of one of its calls is missing."""
+    known = [prompts[turn.call.record.id] for turn in turns if turn.call.record.id in prompts]
+    return Account(turns, known, counter) if known and len(known) == len(turns) else None
+
+
+def of_account(lane: "Account", kv_specs: Mapping[str, KvSpec] | None = None) -> Figures:
     """Figures over an account."""
     return Figures(
-        cuts=lambda _: main.cuts,
-        stability=lambda _, except_turns: main.stability(except_turns),
-        results=lambda _: main.results,
-        held=lambda _, turn, tool: main.held(turn, tool),
-        unused_tools=lambda _: [piece.name for piece in main.ledger.unused_tools],
-        reread=lambda _, turn: main.reread(turn),
+        cuts=lambda _: lane.cuts,
+        stability=lambda _, except_turns: lane.stability(except_turns),
+        results=lambda _: lane.results,
+        held=lambda _, turn, tool: lane.held(turn, tool),
+        unused_tools=lambda _: [piece.name for piece in lane.ledger.unused_tools],
+        reread=lambda _, turn: lane.reread(turn),
         kv_specs=kv_specs or {},
     )
 
 
 @dataclass
 class Account:
-    """A run's main lane; its ledger and its prefixes are worked out when first asked for."""
+    """A lane; its ledger and its prefixes are worked out when first asked for."""
 
     turns: Sequence[Turn]
     prompts: Sequence[Prompt]

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 
 from pytest_agentlatency.analysis.breaks import Break
 from pytest_agentlatency.analysis.growth import Growth
-from pytest_agentlatency.budgets.figure import Figure, Figures
-from pytest_agentlatency.budgets.phrase import Bound, Comparison, GrowthBound, Reach, StablePrefix
+from pytest_agentlatency.budgets.figure import MEASURED, Figure, Figures
+from pytest_agentlatency.budgets.phrase import Bound, Comparison, GrowthBound, Phrase, Reach, StablePrefix
 from pytest_agentlatency.budgets.steps import follows_context, next_step
 from pytest_agentlatency.budgets.subjects import SERIES, registry
 from pytest_agentlatency.budgets.verdict import Judgement, Overrun, Ruling, headline
@@ -21,20 +21,43 @@ _NAME = 20  # characters of a tool's name in a headline
 
 
 def unmeasured(judgement: Judgement) -> Overrun:
-    """Tell that a budget's figure isn't to be had."""
-    return Overrun(headline("not measured: ", _name(judgement)), (judgement.reason,))
+    """Tell that a budget's figure isn't to be had, or not as one that was measured."""
+    other = _unwanted(judgement)
+    if other is None:
+        return Overrun(headline("not measured: ", _name(judgement)), (judgement.reason,))
+    first = headline(f"not measured but {other.provenance}: ", _name(judgement))
+    return Overrun(first, (judgement.reason,), _measure_it(other))
 
 
-def no_turn(judgement: Judgement) -> Overrun:
-    """Tell that the run doesn't have the turn that a budget is about."""
+def _unwanted(judgement: Judgement) -> Figure | None:
+    """A figure that is there, and not of the kind that the budget wants."""
+    if isinstance(judgement.phrase, StablePrefix) or not judgement.phrase.measured:
+        return None
+    figures = (point.figure for point in judgement.points)
+    return next((each for each in figures if each.value is not None and each.provenance not in MEASURED), None)
+
+
+def _measure_it(figure: Figure) -> str:
+    if figure.provenance is Provenance.ESTIMATED:
+        return "leave 'measured' out of the budget: this figure is estimated in a live run, too"
+    return "run it with --latency-mode=live, or leave 'measured' out of the budget"
+
+
+def not_there(judgement: Judgement) -> Overrun:
+    """Tell that the run doesn't have the turn or the lane that a budget is about."""
     return Overrun(headline(judgement.reason), (f"so there is nothing to judge {judgement.phrase.text!r} on",))
 
 
 def _name(judgement: Judgement) -> str:
     phrase = judgement.phrase
     if isinstance(phrase, Bound):
-        return _label(phrase) if phrase.scope.reach is Reach.TOTAL else f"{_label(phrase)} {phrase.scope}"
-    return "prefix" if isinstance(phrase, StablePrefix) else f"{phrase.series} growth"
+        scope = "" if phrase.scope.reach is Reach.TOTAL else f" {phrase.scope}"
+        return f"{_label(phrase)}{scope}{_lane(phrase)}"
+    return ("prefix" if isinstance(phrase, StablePrefix) else f"{phrase.series} growth") + _lane(phrase)
+
+
+def _lane(phrase: Phrase) -> str:
+    return "" if phrase.lane is None else f" in lane {phrase.lane}"
 
 
 def bound_overrun(judgement: Judgement, bound: Bound, run: Run, figures: Figures) -> Overrun:
@@ -43,7 +66,7 @@ def bound_overrun(judgement: Judgement, bound: Bound, run: Run, figures: Figures
     if point is None or point.figure.value is None:
         return unmeasured(judgement)
     value, limit = _apart(point.figure, point.figure.value, bound)
-    place = f" at turn {point.turn}" if point.turn else ""
+    place = (f" at turn {point.turn}" if point.turn else "") + _lane(bound)
     first = headline(f"{value} ", _label(bound), place, f", budget {_SIDE[bound.comparison]}{limit}")
     context = _context(run) if follows_context(bound.subject) else ()
     evidence = (*_outside(judgement, bound), *_reasons(judgement), *context, *_drifts(run, point.turn))
@@ -150,17 +173,17 @@ def growth_overrun(bound: GrowthBound, growth: Growth, ruling: Ruling, run: Run,
     """Tell that a series grows otherwise than allowed, or that nobody can say."""
     limit = f", budget {'exactly ' if bound.exactly else ''}{bound.law}"
     if ruling is Ruling.INCONCLUSIVE:
-        return Overrun(headline("inconclusive: ", f"{bound.series} growth", limit), (growth.reason,))
+        return Overrun(headline("inconclusive: ", f"{bound.series} growth{_lane(bound)}", limit), (growth.reason,))
     power = "" if growth.exponent is None else f"t^{growth.exponent:.2f} "
-    first = headline(power, f"{growth.within} ", f"{bound.series} growth", limit)
+    first = headline(power, f"{growth.within} ", f"{bound.series} growth{_lane(bound)}", limit)
     evidence = (growth.reason, *_context(run), *_drifts(run, None))
     return Overrun(first, evidence, next_step(SERIES[bound.series], run, figures))
 
 
-def prefix_overrun(breaks: Sequence[Break], run: Run, figures: Figures) -> Overrun:
+def prefix_overrun(phrase: StablePrefix, breaks: Sequence[Break], run: Run, figures: Figures) -> Overrun:
     """Tell where the prefix broke."""
     first, count = breaks[0], f"{len(breaks)} prefix break{'s' if len(breaks) > 1 else ''}"
-    line = headline(count, f", first at turn {first.turn}", f": {first.reason}")
+    line = headline(count, f", first at turn {first.turn}{_lane(phrase)}", f": {first.reason}")
     return Overrun(line, tuple(_breaks(breaks)), next_step("prefix", run, figures))
 
 

@@ -4,7 +4,7 @@ Owns no formula: a figure is measured by `subjects`, judged by `budget`.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 from pytest_agentlatency.analysis.kvcache import KvSpec
@@ -13,6 +13,8 @@ from pytest_agentlatency.model import units
 from pytest_agentlatency.model.provenance import Provenance
 from pytest_agentlatency.model.run import Run, Turn
 
+MEASURED = frozenset({Provenance.MEASURED, Provenance.SERVER})
+"""What a figure of this very run may come from, for a budget that wants a measured one."""
 _KB, _MB, _GB = 1_000, 1_000_000, 1_000_000_000
 
 
@@ -91,7 +93,10 @@ class ToolResult:
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """The analyses that budgets ask, each one function. None: not at hand, and a budget over it is not measured."""
+    """The analyses that budgets ask, each one function. None: not at hand, and a budget over it is not measured.
+
+    They are those of the main lane, unless they come out of `lanes`.
+    """
 
     cuts: Callable[[Run], Sequence[int]] | None = None
     """Turns of the main lane whose request is no extension of the previous one: a drop there is a compaction."""
@@ -111,3 +116,10 @@ class Figures:
     """Interval of a projected figure, by subject name and tool (empty: all); None when no model gives one."""
     caution: Callable[[Run, Turn | None, str], str] | None = None
     """Why a time, by subject name, must not fail a test; empty when it may."""
+    lanes: Mapping[int, "Figures"] = field(default_factory=dict[int, "Figures"])
+    """The same analyses of the other lanes, by their numbers."""
+
+    def of_lane(self, lane: int) -> "Figures":
+        """The analyses of one lane; what is known of times and models holds for every one."""
+        found = self.lanes.get(lane)
+        return replace(found, interval=self.interval, caution=self.caution) if found else self

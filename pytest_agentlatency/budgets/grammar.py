@@ -15,6 +15,7 @@ from lark import Lark, Token, Tree
 from lark.exceptions import UnexpectedInput
 
 from pytest_agentlatency.budgets.figure import Unit
+from pytest_agentlatency.budgets.nearest import QUOTED, nearest
 from pytest_agentlatency.budgets.phrase import (
     Bound,
     Comparison,
@@ -27,7 +28,6 @@ from pytest_agentlatency.budgets.phrase import (
     StablePrefix,
 )
 from pytest_agentlatency.budgets.subjects import SERIES, Subject, registry
-from pytest_agentlatency.budgets.suggest import QUOTED, nearest
 
 Node = Tree[Token]
 
@@ -68,12 +68,18 @@ _UNITS: Mapping[str, tuple[Unit, Decimal]] = {
 _ALLOWED = {
     Unit.TIME: "a time in ms, s or min",
     Unit.SHARE: "a share in %, or a fraction from 0 to 1",
-    Unit.TOKENS: "a number of tokens, such as 800, 20k or 2k tokens",
+    Unit.TOKENS: "tokens, such as 800, 20k or 2k tokens",
     Unit.BYTES: "a size in bytes, KB, MB, GB or KiB, MiB, GiB",
     Unit.COUNT: "a whole number without a unit",
 }
 _COMPARISONS = {"at_most": Comparison.AT_MOST, "at_least": Comparison.AT_LEAST, "exactly": Comparison.IS}
-_SPECIAL = {"NUMBER": "a number", "INT": "a turn number", "QUOTED": QUOTED, "$END": "the end"}
+_SPECIAL = {
+    "NUMBER": "a number",
+    "INT": "a turn number",
+    "LANE": "a lane's number",
+    "QUOTED": QUOTED,
+    "$END": "the end",
+}
 
 
 def read(text: str) -> Phrase:
@@ -131,11 +137,12 @@ def _meaning(text: str) -> Phrase:
         tree = parser.parse(text)
     except UnexpectedInput as error:
         at = len(text.rstrip()) if _at_end(error) else error.pos_in_stream or 0
-        raise PhraseError(text, _word_start(text, at), _plain(_accepted(parser, text), words)) from None
+        at, names = _word_start(text, at), {words.get(name, name) for name in _accepted(parser, text)}
+        raise PhraseError(text, at, _unit_of(text[:at]) if "kib" in names else _plain(names)) from None
     [node] = tree.find_pred(lambda each: each.data in {"bound", "growth", "prefix"})
     if node.data == "bound":
         return _bound(text, node)
-    return _growth(text, node) if node.data == "growth" else StablePrefix(text, _turns(text, node))
+    return _growth(text, node) if node.data == "growth" else StablePrefix(text, _turns(text, node), _lane(text, node))
 
 
 def _bound(text: str, node: Node) -> Bound:
@@ -147,8 +154,17 @@ def _bound(text: str, node: Node) -> Bound:
     each = _child(node, "each")
     if each and not subject.takes_each:
         raise PhraseError(text, each.meta.start_pos, f"the end or a scope: {subject.name} has no single items")
-    scope = _scope(text, node, subject, limit)
-    return Bound(text, subject.name, comparison, limit, scope, quoted[1:-1], each is not None)
+    return Bound(
+        text,
+        subject.name,
+        comparison,
+        limit,
+        _scope(text, node, subject, limit),
+        quoted[1:-1],
+        each=each is not None,
+        lane=_lane(text, node),
+        measured=_child(node, "measured") is not None,
+    )
 
 
 def _limit(text: str, node: Node, subject: Subject) -> Limit:
@@ -167,8 +183,12 @@ def _limit(text: str, node: Node, subject: Subject) -> Limit:
         kind, factor = _UNITS[_words(_slice(text, written))]
         at = written.meta.start_pos
     if kind is not unit:
-        raise PhraseError(text, at, f"{_ALLOWED[unit]}: so {subject.name} is counted")
+        raise PhraseError(text, at, _limit_of(subject, unit))
     return Limit(float(number * factor), unit, of_context=context is not None)
+
+
+def _limit_of(subject: Subject, unit: Unit) -> str:
+    return f"{_ALLOWED[unit]}, as the limit of {subject.name!r}"
 
 
 def _plain_number(unit: Unit, number: Decimal) -> bool:
@@ -196,14 +216,25 @@ _SCOPES = {"at": Reach.AT, "every": Reach.EVERY, "after": Reach.FROM, "from": Re
 
 def _growth(text: str, node: Node) -> GrowthBound:
     series, law = (_words(_slice(text, _the(node, rule))) for rule in ("series", "law"))
-    return GrowthBound(text, series, law, exactly=_child(node, "exact") is not None)
+    exactly, measured = (_child(node, rule) is not None for rule in ("exact", "measured"))
+    return GrowthBound(text, series, law, exactly=exactly, lane=_lane(text, node), measured=measured)
 
 
 def _turns(text: str, node: Node) -> tuple[int, ...]:
+    return _numbers(text, node, "a turn number from 1")
+
+
+def _lane(text: str, node: Node) -> int | None:
+    """The lane that is named; None: none is."""
+    lane = _child(node, "lane")
+    return _numbers(text, lane, "a lane's number from 1, as `agentlatency show` prints it")[0] if lane else None
+
+
+def _numbers(text: str, node: Node, expected: str) -> tuple[int, ...]:
     tokens = [token for token in node.children if isinstance(token, Token)]
     for token in tokens:
         if int(token) == 0:
-            raise PhraseError(text, token.start_pos or 0, "a turn number from 1")
+            raise PhraseError(text, token.start_pos or 0, expected)
     return tuple(int(token) for token in tokens)
 
 
@@ -250,8 +281,18 @@ def _word_start(text: str, at: int) -> int:
     return at
 
 
-def _plain(terminals: Iterable[str], words: Mapping[str, str]) -> str:
-    names = {words.get(name) or _SPECIAL.get(name, "") for name in terminals} - {""}
+def _unit_of(text: str) -> str:
+    """What may stand behind the number with which the text ends."""
+    try:
+        phrase = _meaning(text.rstrip())
+    except PhraseError as error:
+        return error.expected
+    bound = cast("Bound", phrase)  # nothing else ends in a number that a unit may follow
+    return f"{_limit_of(registry()[bound.subject], bound.limit.unit)}, or a scope"
+
+
+def _plain(terminals: Iterable[str]) -> str:
+    names = {_SPECIAL.get(name, name) for name in terminals if name in _SPECIAL or not name.isupper()}
     if {"under", "over"} <= names:
         names = {"under", "at most", "over", "at least", "is"} | (names & {"growth", "tokens", "time", "share"})
     shown = sorted(names)

@@ -84,6 +84,10 @@ class Bound:
     """The one tool meant; empty: all."""
     each: bool = False
     """The limit is for every single item, not for their sum."""
+    lane: int | None = None
+    """The one lane meant; None: the main lane at turns, every lane in total."""
+    measured: bool = False
+    """Only a figure that was measured in this very run may keep it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +101,10 @@ class GrowthBound:
     """`constant`, `sublinear` or `linear`."""
     exactly: bool = False
     """No slower than the law either. Without it, slower growth keeps the budget."""
+    lane: int | None = None
+    """None: the main lane."""
+    measured: bool = False
+    """Only figures that were measured in this very run may keep it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +113,8 @@ class StablePrefix:
 
     text: str
     except_turns: tuple[int, ...] = ()
+    lane: int | None = None
+    """None: the main lane."""
 
 
 Phrase = Bound | GrowthBound | StablePrefix

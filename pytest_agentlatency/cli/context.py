@@ -88,7 +88,7 @@ def _lines(found: Opened, asked: Asked) -> Iterator[str]:
 
 
 def _lane(run: Run, prompts: Mapping[int, Prompt], asked: Asked) -> Iterator[str]:
-    account = analyses.account(run, prompts, asked.counter)
+    account = analyses.account(run.turns, prompts, asked.counter)
     if account is None:
         yield "no turn of this lane could be read"
         return

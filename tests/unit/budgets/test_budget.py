@@ -7,10 +7,10 @@ from hypothesis import strategies as st
 from pytest_agentlatency.analysis.breaks import Break, Reason
 from pytest_agentlatency.analysis.prefix import TurnPrefix, stable
 from pytest_agentlatency.budgets.budget import judge
-from pytest_agentlatency.budgets.figure import Figure, Figures, Unit
+from pytest_agentlatency.budgets.figure import Figure, Figures, ToolResult, Unit
+from pytest_agentlatency.budgets.nearest import _examples
 from pytest_agentlatency.budgets.phrase import Bound, Comparison, Limit, parse
 from pytest_agentlatency.budgets.subjects import registry
-from pytest_agentlatency.budgets.suggest import _examples
 from pytest_agentlatency.budgets.verdict import HEADLINE, Judgement, Ruling
 from pytest_agentlatency.model.provenance import Provenance
 from pytest_agentlatency.model.run import Run
@@ -194,6 +194,81 @@ def test_projected_time_breaks_a_budget_only_with_its_whole_interval():
 def test_a_replayed_time_gates():
     run = run_of(turn(1, provenance=Provenance.REPLAYED), provenance=Provenance.REPLAYED)
     assert verdict("ttft under 400 ms", run).ruling is Ruling.BROKEN
+
+
+# --- only what was measured
+
+
+def under(provenance: Provenance) -> Run:
+    """A run whose times and usage are of one provenance, as a session of that kind gives it."""
+    known = Provenance.MEASURED if provenance is Provenance.REPLAYED else provenance  # the usage that was recorded
+    return run_of(turn(1, used=usage(900, provenance=known), provenance=provenance), provenance=provenance)
+
+
+MEASURED_PHRASES = [
+    "measured total under 60 s",
+    "measured ttft under 60 s",
+    "measured context under 20k",
+    "measured turns at most 8",
+]
+
+
+@pytest.mark.parametrize("text", MEASURED_PHRASES)
+@pytest.mark.parametrize("provenance", [Provenance.MEASURED, Provenance.SERVER])
+def test_measured_figures_keep_a_budget_that_wants_them(text: str, provenance: Provenance):
+    """Field note E2."""
+    assert verdict(text, under(provenance)).ruling is Ruling.KEPT
+
+
+@pytest.mark.parametrize("text", MEASURED_PHRASES)
+@pytest.mark.parametrize(
+    "provenance", [Provenance.REPLAYED, Provenance.PROJECTED, Provenance.ESTIMATED, Provenance.UNKNOWN]
+)
+def test_other_figures_never_do(text: str, provenance: Provenance):
+    """Field note E2: an error, not a pass."""
+    judgement = verdict(text, under(provenance))
+    assert judgement.ruling is Ruling.NOT_MEASURED
+    assert judgement.fails
+    assert verdict(text.removeprefix("measured "), under(provenance)).ruling is Ruling.KEPT
+
+
+def test_a_replayed_figure_is_told_with_what_would_measure_it():
+    judgement = verdict("measured total under 60 s", under(Provenance.REPLAYED))
+    assert judgement.point is not None
+    assert (judgement.point.figure.value, judgement.point.figure.provenance) == (1000 * MS, Provenance.REPLAYED)
+    assert judgement.overrun is not None
+    assert judgement.overrun.headline == "not measured but replayed: total"
+    assert judgement.overrun.evidence == ("replayed, and the budget wants it measured",)
+    assert judgement.overrun.next_step.startswith("run it with --latency-mode=live")
+
+
+def test_an_estimate_is_told_to_be_one_in_every_mode():
+    figures = Figures(results=lambda _: [ToolResult(1, "search", 300)])
+    judgement = verdict("measured tool results under 2k", grown(1000), figures)
+    assert judgement.ruling is Ruling.NOT_MEASURED
+    assert judgement.overrun is not None
+    assert judgement.overrun.headline == "not measured but estimated: tool result tokens"
+    assert judgement.overrun.next_step.startswith("leave 'measured' out")
+
+
+def test_a_total_of_fewer_turns_is_told_to_be_that_though_measured_figures_are_wanted():
+    judgement = verdict("measured total under 60 s", SHORT)
+    assert judgement.overrun is not None
+    assert judgement.overrun.headline == "not measured: total"
+    assert judgement.reason.startswith("the run made 2 of 5 recorded turns")
+
+
+def test_growth_that_wants_measured_times_is_not_judged_on_replayed_ones():
+    live = grown(*[1000] * 8)
+    replayed = replace(
+        live,
+        lanes=(replace(live.lanes[0], turns=tuple(replace(t, provenance=Provenance.REPLAYED) for t in live.turns)),),
+        provenance=Provenance.REPLAYED,
+    )
+    assert verdict("measured turn time growth is linear", live).ruling is Ruling.KEPT
+    for text in ("measured turn time growth is linear", "measured context growth is linear"):
+        assert verdict(text, replayed).ruling is Ruling.NOT_MEASURED
+        assert verdict(text.removeprefix("measured "), replayed).ruling is Ruling.KEPT
 
 
 # --- growth

@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -130,6 +132,38 @@ def test_a_tool_may_be_named_in_either_quotes():
     assert bound('tool "the Search" time under 2 s').tool == "the Search"
 
 
+@pytest.mark.parametrize(
+    ("text", "lane"),
+    [
+        ("total under 3 s", None),
+        ("total under 3 s in lane 2", 2),
+        ("output tokens under 1k in total in lane 3", 3),
+        ("ttft under 800 ms at turns 2, 4 in lane 2", 2),
+        ("tool results under 2k tokens each from turn 2 in lane 4", 4),
+        ("context growth is at most linear in lane 2", 2),
+        ("prefix stable in lane 2", 2),
+        ("prefix stable except turns 3, 5 in lane 2", 2),
+    ],
+)
+def test_a_lane_may_be_named_behind_the_scope(text: str, lane: int | None):
+    assert parse(text).lane == lane
+
+
+def test_without_a_scope_a_lane_has_the_subjects_own():
+    assert bound("output tokens under 1k in lane 2").scope == TOTAL
+    assert bound("ttft under 1 s in lane 2").scope == EVERY
+
+
+@pytest.mark.parametrize(
+    "text", ["total under 60 s", "ttft under 1 s at turn 3 in lane 2", "turn time growth is linear"]
+)
+def test_measured_stands_in_front(text: str):
+    plain, measured = parse(text), parse(f"Measured {text}")
+    assert isinstance(measured, Bound | GrowthBound)
+    assert measured.measured
+    assert replace(measured, text=text, measured=False) == plain
+
+
 def test_each_means_every_single_result():
     assert bound("tool results under 2k tokens each").each
     assert not bound("tool results under 2k tokens").each
@@ -150,8 +184,8 @@ def test_each_means_every_single_result():
         ("prefill share under 50", "50", "a share in %", "prefill share under 50%"),
         ("turns at most 8.5", "8.5", "a whole number", "turns at most 8"),
         ("turns at most 8 ms", "ms", "without a unit", "turns at most 8"),
-        ("ttft under 800", "800", "a time in ms, s or min", "ttft under 2 s"),
-        ("kv cache under 20k", "k", "GB", "kv cache under 2 GB"),
+        ("ttft under 800", "800", "a time in ms, s or min", "ttft under 800 ms"),
+        ("kv cache under 20k", "k", "GB", "kv cache under 20 GB"),
         ("ttft under 800 ms in total", "in", "no total", "ttft under 800 ms"),
         ("total under 60 s at turn 3", "at", "whole run", "total under 60 s"),
         ("retries at most 3 each", "each", "no single items", "retries at most 3"),
@@ -159,6 +193,15 @@ def test_each_means_every_single_result():
         ("prefill share under 50% at turn 0", "0", "from 1", "prefill share under 50% at turn 6"),
         ("prefill share under", "", "a number", "prefill share under 50%"),
         ("context tokens at most 20% of context", "of", "not a part of the context", ""),
+        ("ttft under 5 parsecs", "parsecs", "a time in ms, s or min, as the limit of 'ttft'", "ttft under 5 s"),
+        ("context tokens under 3 s", "s", "tokens, such as 800, 20k", "context tokens under 3k"),
+        ("context under 5 lines at turn 3", "lines", "tokens, such as 800, 20k", "context under 5k at turn 3"),
+        ("prefill share under 5", "5", "a share in %", "prefill share under 5%"),
+        ("total under 60 s, measured", ",", "the end", "measured total under 60 s"),
+        ("live total under 60 s", "live", "measured", "measured total under 60 s"),
+        ("ttft under 2 s at turn 3 measured", "measured", "the end", "measured ttft under 2 s at turn 3"),
+        ("total under 3 s in lane 0", "0", "a lane's number from 1", "in lane 2"),
+        ("total under 3 s in every lane", "every", "lane or total", "in lane 2"),
         ("", "", "a figure: ", ""),
     ],
 )

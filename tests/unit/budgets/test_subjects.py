@@ -2,7 +2,7 @@ from importlib.metadata import EntryPoint
 
 import pytest
 
-from pytest_agentlatency.budgets import grammar, subjects, suggest
+from pytest_agentlatency.budgets import grammar, nearest, subjects
 from pytest_agentlatency.budgets.budget import judge
 from pytest_agentlatency.budgets.figure import Figure, Unit
 from pytest_agentlatency.budgets.phrase import parse
@@ -24,7 +24,7 @@ TAKEN = Subject("ttft", Unit.TIME, _questions)
 @pytest.fixture
 def offered(monkeypatch: pytest.MonkeyPatch):
     """Other packages' entry points, given as names in this module."""
-    caches = (registry, grammar._parser, suggest._examples)
+    caches = (registry, grammar._parser, nearest._examples)
 
     def offer(*names: str) -> None:
         points = [EntryPoint(name, f"{__name__}:{name}", subjects.GROUP) for name in names]

@@ -2,8 +2,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_agentlatency.budgets.budget import judge
+from pytest_agentlatency.budgets.nearest import _examples
 from pytest_agentlatency.budgets.phrase import parse
-from pytest_agentlatency.budgets.suggest import _examples
 from pytest_agentlatency.budgets.verdict import HEADLINE, Judgement
 from pytest_agentlatency.model.recording import Facts
 from pytest_agentlatency.model.run import Run

@@ -35,13 +35,39 @@ _SYNONYMS = {
     "unchanged": "stable",
     "flat": "constant",
     "cache": "cached",
+    "live": "measured",
+    "conversation": "lane",
 }
+_MANY = 100  # from which on a bare number is taken for milliseconds rather than seconds
 _REPAIRS = 4  # words put right before a phrase counts as something else
 
 
 def nearest(error: PhraseError, parse: Parse) -> str:
     """Give the nearest valid phrase: the same with words put right, or else the most similar of the examples."""
-    return _repaired(error, parse) or _most_similar(error.text.lower())
+    text = error.text
+    return _in_front(text, parse) or _with_unit(error, parse) or _repaired(error, parse) or _most_similar(text.lower())
+
+
+def _in_front(text: str, parse: Parse) -> str:
+    """`measured` stands first; where it stands elsewhere, it is put there. Empty when that isn't what is wrong."""
+    rest = re.sub(r",?\s*\b(measured|live)\b", "", text, flags=re.IGNORECASE).strip()
+    moved = f"measured {rest}"
+    return moved if rest != text.strip() and _failure(moved, parse) is None else ""
+
+
+def _with_unit(error: PhraseError, parse: Parse) -> str:
+    """The same number in a unit that fits, where the unit is wrong or missing; empty where that isn't what is wrong."""
+    before, after = error.text[: error.at], error.text[error.at :]
+    number, wrong = re.search(r"[\d.,]*\d\s*$", before), r"^\S+"
+    if number is None:
+        number, wrong = re.match(r"[\d.,]*\d", after), ""
+        before += number[0] if number else ""
+        after = after[number.end() :] if number else after
+    if number is None:
+        return ""
+    units = ("%", " ms" if float(number[0].replace(",", "")) >= _MANY else " s", "k", " GB")
+    texts = (before.rstrip() + unit + re.sub(wrong, "", after) for unit in units)
+    return next((text for text in texts if _failure(text, parse) is None), "")
 
 
 def _most_similar(text: str) -> str:
@@ -103,9 +129,11 @@ def _bound_examples() -> Iterator[str]:
         if subject.unit is Unit.COUNT:
             start = f"{name} at most {_SAMPLES[subject.unit]}"
         if subject.in_total:
-            yield start
+            yield from (start, f"{start} in lane 2")
         if subject.at_turn:
-            yield from (f"{start} at turn 6", f"{start} at every turn")
+            yield from (f"{start} at turn 6", f"{start} at every turn", f"{start} at turn 6 in lane 2")
+        if subject.clock:
+            yield f"measured {start}"
         if subject.takes_each:
             yield f"{start} each"
 
