@@ -14,14 +14,12 @@ from pytest_agentlatency.analysis.retiming import Retimed
 from pytest_agentlatency.analysis.whatif import Change
 from pytest_agentlatency.budgets import analyses, series
 from pytest_agentlatency.budgets.figure import Figures
+from pytest_agentlatency.budgets.lanes import only
 from pytest_agentlatency.budgets.subjects import SERIES, Question, registry
 from pytest_agentlatency.capture.session import Session
 from pytest_agentlatency.capture.tools import ToolBlock
 from pytest_agentlatency.model.clock import Ns
 from pytest_agentlatency.model.run import Run, Turn
-
-_MAIN_LANE = frozenset({"largest step", "tool result tokens", "re-read cost"})
-"""Subjects that are worked out for the main lane only."""
 
 
 class AgentTurn:
@@ -90,16 +88,16 @@ class AgentTurn:
 
     @property
     def step(self) -> int | None:
-        """Tokens by which the context is larger than at the turn before; None at turn 1 and off the main lane."""
+        """Tokens by which the context is larger than at the turn before; None at turn 1."""
         return self._tokens("largest step")
 
     def tool_result_tokens(self, tool: str = "") -> int | None:
-        """Tokens of the results that this turn brought, of one tool or of all. None off the main lane."""
+        """Tokens of the results that this turn brought, of one tool or of all."""
         return self._tokens("tool result tokens", tool)
 
     @property
     def reread_tokens(self) -> int | None:
-        """Tokens of this turn's context that earlier turns brought. None off the main lane."""
+        """Tokens of this turn's context that earlier turns brought."""
         return self._tokens("re-read cost")
 
     @property
@@ -119,6 +117,8 @@ class AgentRun:
     def __init__(self, session: Session) -> None:
         self._session = session
         self._told: tuple[tuple[int, ...], Retimed, Figures] | None = None
+        self.consulted = False
+        """Whether anybody asked for a figure."""
 
     @property
     def details(self) -> Run:
@@ -126,7 +126,7 @@ class AgentRun:
         return self._latest()[0].run
 
     def _latest(self) -> tuple[Retimed, Figures]:
-        seen = self._session.recorder.events
+        self.consulted, seen = True, self._session.recorder.events
         if self._told is None or self._told[0] != seen:
             told = self._session.retimed()
             prompts = {reading.call.record.id: reading.prompt for reading in told.readings}
@@ -134,20 +134,32 @@ class AgentRun:
             self._told = (seen, told, analyses.figures(told.run, prompts, plan.counter, plan.kv_specs))
         return self._told[1:]
 
-    def figure(self, subject: str, turn: Turn | None = None, tool: str = "", *, each: bool = False) -> float | None:
+    def figure(
+        self, subject: str, turn: Turn | None = None, tool: str = "", *, each: bool = False, lane: int | None = None
+    ) -> float | None:
         """What a budget over this subject would judge, in its base unit (ns, fraction, tokens, bytes, things).
 
-        Of one turn, or of the run; of one tool; of the largest single item. None: not measured, or a figure of the main
-        lane that is asked of another one. KeyError for a subject that isn't one, ValueError where it has no such value.
+        Of one turn, or of the run, or of one lane of it; of one tool; of the largest single item. None: not measured.
+        KeyError for a subject that isn't one, ValueError where it has no such value, IndexError for a lane that the run
+        doesn't have.
         """
-        told, figures = self._latest()
         measured = registry()[subject]
         if (turn is None and not measured.in_total) or (turn is not None and not measured.at_turn):
             msg = f"{subject!r} has no value {'over the run' if turn is None else 'at a turn'}"
             raise ValueError(msg)
-        if turn is not None and measured.name in _MAIN_LANE and turn not in told.run.turns:
-            return None
-        return measured.measure(Question(told.run, turn, tool, each, figures)).value
+        run, figures = self._of_lane(lane if turn is None else turn.lane)
+        return measured.measure(Question(run, turn, tool, each, figures)).value
+
+    def _of_lane(self, lane: int | None) -> tuple[Run, Figures]:
+        """One lane as a run, or the whole run, and its analyses."""
+        told, figures = self._latest()
+        if lane is None:
+            return told.run, figures
+        run = only(told.run, lane)
+        if run is None:
+            msg = f"no lane {lane!r}: the run has {len(told.run.lanes)} lane(s)"
+            raise IndexError(msg)
+        return run, figures.of_lane(lane)
 
     def turn(self, number: int, lane: int = 1) -> AgentTurn:
         """A turn by its number, from 1. IndexError, saying how many there are, when the run has no such turn."""
@@ -206,8 +218,8 @@ class AgentRun:
         told, figures = self._latest()
         return None if figures.unused_tools is None else tuple(figures.unused_tools(told.run))
 
-    def growth(self, of: str = "context") -> Growth:
-        """The law by which a series grows over the turns of the main lane.
+    def growth(self, of: str = "context", lane: int | None = None) -> Growth:
+        """The law by which a series grows over the turns of the main lane, or of another.
 
         `of`: `context`, `cumulative prefill`, `output` or `tool result` (tokens), or `turn time` (milliseconds). A turn
         without a value, or whose usage sums several hidden passes, keeps its number. ValueError on another series.
@@ -215,8 +227,8 @@ class AgentRun:
         if of not in SERIES:
             msg = f"growth of {of!r} is not known: allowed are {', '.join(map(repr, SERIES))}"
             raise ValueError(msg)
-        told, figures = self._latest()
-        return series.growth(of, told.run, figures)
+        run, figures = self._of_lane(lane)
+        return series.growth(of, run, figures)
 
     def tool(self, name: str) -> ToolBlock:
         """Time a block, or as a decorator a function, as an execution of a tool, in a loop written by hand.

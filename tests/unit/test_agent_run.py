@@ -146,13 +146,28 @@ def test_a_series_that_is_none_is_refused_with_those_that_are():
         run.growth("tokens")
 
 
-def test_off_the_main_lane_the_figures_of_the_main_lane_are_not_measured():
+def test_a_sub_agents_lane_has_figures_of_its_own():
     turns = [turn(2000, tools=(tool("ask", 10, turns=[turn(500), turn(700)]),)), turn(3000)]
     with replayed(recording(turns)) as run:
         assert run.turn(2, lane=2).context_tokens == 700
-        assert run.turn(2, lane=2).step is None
-        assert run.turn(2, lane=2).tool_result_tokens() is None
-        assert run.turn(2, lane=2).reread_tokens is None
+        assert run.turn(1, lane=2).step is None
+        assert run.turn(2, lane=2).step == 200
+        assert run.turn(2, lane=2).tool_result_tokens() == 0
+        assert run.turn(2, lane=2).reread_tokens == 500
+        assert run.figure("re-read cost", lane=2) == 500
+        assert run.figure("output tokens", lane=2) == run.turn(1, lane=2).output_tokens * 2
+        assert run.growth("context", lane=2).increments == (200,)
+        with pytest.raises(IndexError, match="no lane 3: the run has 2 lane"):
+            run.figure("re-read cost", lane=3)
+
+
+def test_it_is_known_whether_a_figure_was_asked_for():
+    with replayed(recording([turn(2000)])) as run:
+        with run.tool("search"), run.pause("approval"):
+            run.delivered()
+        assert not run.consulted
+        assert run.turn(1).ttft
+        assert run.consulted
 
 
 def test_without_recorded_times_a_time_is_none_and_a_count_is_there():
