@@ -11,6 +11,7 @@ from typing import cast
 from pytest_agentlatency.model.recording import Request
 from pytest_agentlatency.wire.anthropic import Anthropic
 from pytest_agentlatency.wire.bedrock import BedrockConverse, BedrockInvoke
+from pytest_agentlatency.wire.cohere import Cohere
 from pytest_agentlatency.wire.completions import OpenAICompletions
 from pytest_agentlatency.wire.gemini import Gemini
 from pytest_agentlatency.wire.message import Provider
@@ -30,6 +31,7 @@ PROVIDERS: tuple[Provider, ...] = (
     BedrockConverse(),
     BedrockInvoke(),
     Ollama(),
+    Cohere(),
 )
 """Asked in this order; a provider from an entry point is asked before all of them."""
 

@@ -10,6 +10,8 @@ Input tokens of a call, cached ones included:
 - Bedrock Converse: `inputTokens` leaves the cached out: plus `cacheReadInputTokens` and `cacheWriteInputTokens`.
 - Bedrock InvokeModel: the model's own usage; else the header `x-amzn-bedrock-input-token-count`.
 - Ollama: `prompt_eval_count`.
+- Cohere: `tokens.input_tokens`, which is what the model read; `billed_units` leaves out what Cohere adds
+  (docs.cohere.com/docs/how-does-cohere-pricing-work).
 """
 
 import base64
@@ -30,8 +32,11 @@ MODEL_PATHS = {
     "converse": r"/model/[^/]+/converse(-stream)?(\?|$)",
     "invoke": r"/model/[^/]+/invoke(-with-response-stream)?(\?|$)",
     "ollama": r"/api/(chat|generate)(\?|$)",
-    "cohere": r"/v[12]/(chat|generate)(\?|$)",
+    "cohere": r"/v[12]/chat(\?|$)",
+    "complete": r"/v1/complete(\?|$)",
 }
+INPUT = {"openai": "prompt_tokens", "responses": "input_tokens", "ollama": "prompt_eval_count"}
+"""The field that is the rule, where one is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +64,7 @@ def calls(data: bytes) -> list[Said]:
 
 
 def _family(request: Mapping[str, Any], response: Mapping[str, Any]) -> str:
-    if request["method"].upper() != "POST" or not request["body"]:
+    if request["method"].upper() != "POST":
         return ""
     if request["uri"] == "**REDACTED**":
         return _redacted(_json(_bytes(request["body"])), response)
@@ -90,8 +95,8 @@ def _said(family: str, request: Mapping[str, Any], response: Mapping[str, Any]) 
     return Said(family, request["uri"], _bytes(request["body"]), response["status"]["code"], context)
 
 
-def _bytes(value: str | bytes) -> bytes:
-    return value.encode() if isinstance(value, str) else value
+def _bytes(value: str | bytes | None) -> bytes:
+    return value.encode() if isinstance(value, str) else value or b""
 
 
 def _header(headers: Mapping[str, Any], name: str) -> int | None:
@@ -123,28 +128,26 @@ def _json(data: bytes) -> Any:
 def _usages(event: Any) -> Iterator[Mapping[str, Any]]:
     if not isinstance(event, dict):
         return
-    places = [event, event.get("message"), event.get("response"), event.get("metadata")]
+    places = [event, *(event.get(key) for key in ("message", "response", "metadata", "delta"))]
     for place in places:
         if isinstance(place, dict):
-            yield from (each for key in ("usage", "usageMetadata") if isinstance(each := place.get(key), dict))
+            yield from (each for key in ("usage", "usageMetadata", "meta") if isinstance(each := place.get(key), dict))
     if "prompt_eval_count" in event:
         yield {"prompt_eval_count": event["prompt_eval_count"]}
 
 
 def _context(family: str, usage: Mapping[str, Any]) -> int | None:
     match family:
-        case "openai":
-            return usage.get("prompt_tokens")
-        case "responses":
-            return usage.get("input_tokens")
         case "anthropic" | "invoke":
             return _sum(usage, "input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
         case "gemini":
             return _sum(usage, "promptTokenCount", "toolUsePromptTokenCount")
         case "converse":
             return _sum(usage, "inputTokens", "cacheReadInputTokens", "cacheWriteInputTokens")
+        case "cohere":
+            return usage.get("tokens", {}).get("input_tokens")
         case _:
-            return usage.get("prompt_eval_count")
+            return usage.get(INPUT.get(family, ""))
 
 
 def _sum(usage: Mapping[str, Any], first: str, *more: str) -> int | None:

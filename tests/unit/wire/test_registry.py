@@ -29,6 +29,8 @@ MESSAGES = {"model": "m", "messages": []}
         ("https://bedrock-runtime.<AWS_REGION>.amazonaws.com/model/a.b%3A0/converse", MESSAGES, "bedrock-converse"),
         ("https://x/model/a.b/invoke-with-response-stream", MESSAGES, "bedrock-invoke"),
         ("http://localhost:11434/api/chat", MESSAGES, "ollama"),
+        ("https://api.cohere.com/v1/chat", {"model": "m", "message": "x"}, "cohere"),
+        ("https://api.cohere.com/v2/chat", MESSAGES, "cohere"),
     ],
 )
 def test_model_calls_are_recognised_on_any_host(url, body, name):

@@ -43,6 +43,12 @@ STREAMS = {
     ),
     "bedrock-invoke": bedrock_stream(("chunk", {"bytes": "eyJ0eXBlIjoicGluZyJ9"}), ("chunk", {"bytes": "!"})),
     "ollama": Response(200, (), (b'{"message":{"content":"a"}}\n', b'{"done":true,"eval_count":1}\n')),
+    "cohere": typed_stream(
+        {"type": "content-start", "index": 0, "delta": {"message": {"content": {"type": "text", "text": ""}}}},
+        {"type": "content-delta", "index": 0, "delta": {"message": {"content": {"text": "é"}}}},
+        {"type": "tool-call-start", "index": 0, "delta": {"message": {"tool_calls": CALL}}},
+        {"type": "message-end", "delta": {"finish_reason": "TOOL_CALL", "usage": {"tokens": {"input_tokens": 1}}}},
+    ),
 }  # fmt: skip
 
 
@@ -73,7 +79,9 @@ WORDS = (  # noqa: SIM905 - what providers look for, so that a few examples reac
     "candidates parts functionCall functionResponse inlineData usageMetadata contents systemInstruction thought "
     "contentBlockDelta contentBlockStart contentBlockIndex start toolUse toolResult reasoningContent cachePoint "
     "toolConfig bytes metrics timings prompt_ms server_tool_use iterations thread previous_message_id summary "
-    "reasoning function_call function_call_output call_id image_url url input_audio prompt anthropic_version stream"
+    "reasoning function_call function_call_output call_id image_url url input_audio prompt anthropic_version stream "
+    "event_type text-generation tool-calls-chunk tool-calls-generation stream-end tool_call_delta parameters meta "
+    "content-delta tool-call-delta message-end tool_plan finish_reason chat_history tool_results outputs documents"
 ).split()
 leaf = st.none() | st.booleans() | st.integers() | st.floats() | st.sampled_from(WORDS) | st.text(max_size=4)
 tree = st.recursive(
