@@ -395,6 +395,7 @@ def _properties(outcome: "Outcome") -> Iterator[tuple[str, object]]:
     if run is None or not run.lanes:
         return
     yield "agentlatency_turns", len(run.all_turns)
+    yield "agentlatency_provenance", str(run.provenance)
     if run.duration is not None:
         yield "agentlatency_duration_ms", round(run.duration / 1e6, 3)
         for phase, time in run.phases.items():

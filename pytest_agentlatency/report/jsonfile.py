@@ -6,6 +6,7 @@ Keys come in a fixed order, so that two files of the same run are equal byte for
 
 from collections.abc import Mapping, Sequence
 
+from pytest_agentlatency.budgets.phrase import StablePrefix
 from pytest_agentlatency.budgets.verdict import Judgement, Point
 from pytest_agentlatency.model.phase import Phase
 from pytest_agentlatency.model.run import Call, Change, Lane, Retiming, Run, Turn
@@ -113,6 +114,8 @@ def _tokens(call: Call) -> dict[str, Json]:
 def _judgement(judgement: Judgement) -> dict[str, Json]:
     return {
         "phrase": judgement.phrase.text,
+        "lane": judgement.phrase.lane,
+        "wants_measured": not isinstance(judgement.phrase, StablePrefix) and judgement.phrase.measured,
         "ruling": str(judgement.ruling),
         "limit": judgement.limit,
         "decided_by": _point(judgement.point) if judgement.point else None,

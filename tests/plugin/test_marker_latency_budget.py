@@ -111,6 +111,31 @@ def test_what_was_not_measured_is_not_kept(suite):
     result.stdout.fnmatch_lines(["*not measured*", "*not streamed*"])
 
 
+def test_a_budget_that_wants_measured_figures_is_kept_live_and_never_by_a_replay(suite):
+    """Field note E2: recording measures, too."""
+    suite.written(budgeted("measured total at least 0 ms", "measured turns at most 3"))
+    suite.run("--latency-mode=live").assert_outcomes(passed=1)
+    result = suite.run("--junitxml=junit.xml")
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines([
+        "not measured but replayed: total (+1 more)",
+        "'measured turns at most 3': not measured but replayed: turns",
+        "next step: run it with --latency-mode=live, *",
+        "not measured  measured total at least 0 ms: * (replayed)*",
+        "budgets: 2 not measured",
+    ])  # fmt: skip
+    assert "not measured but replayed: total" in (suite.path / "junit.xml").read_text()
+
+
+@pytest.mark.parametrize("scope", ["in lane 2", "at turn 1 in lane 2"])
+def test_a_lane_that_the_run_does_not_have_is_said(suite, scope):
+    suite.written()
+    suite.write(budgeted(f"output tokens at most 1k {scope}"))
+    result = suite.run()
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(["no lane 2: the run has 1 lane"])
+
+
 def test_too_few_turns_for_a_growth_law_are_no_failure_unless_asked(suite):
     suite.written(budgeted("context growth is linear"))
     suite.run().assert_outcomes(passed=1)

@@ -105,6 +105,7 @@ def test_numbers_in_junits_file_are_the_replays(suite):
     (case,) = ET.parse(suite.path / "junit.xml").iter("testcase")  # noqa: S314  # our own file
     found = {each.get("name"): each.get("value") for each in case.iter("property")}
     assert found["agentlatency_turns"] == "3"
+    assert found["agentlatency_provenance"] == "replayed"
     phases = [float(value) for name, value in found.items() if name.endswith("_ms") and "duration" not in name]
     assert sum(phases) == pytest.approx(float(found["agentlatency_duration_ms"]), abs=0.01)
 

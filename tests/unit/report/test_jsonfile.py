@@ -4,6 +4,7 @@ from hypothesis import given
 
 from pytest_agentlatency.budgets.budget import judge
 from pytest_agentlatency.budgets.phrase import parse
+from pytest_agentlatency.model.provenance import Provenance
 from pytest_agentlatency.model.run import Difference, Drift, Run, Verdict
 from pytest_agentlatency.report.jsonfile import to_json
 from tests.support.plain_runs import MS, grown, run_of, turn, usage
@@ -53,6 +54,16 @@ def test_a_judgement_carries_what_the_message_says():
     assert budget["decided_by"]["value"] == 0.5
     assert budget["decided_by"]["headroom"] == -0.1
     assert [point["turn"] for point in budget["points"]] == [1, 2]
+
+
+def test_a_budget_carries_what_it_wants_and_why_it_did_not_get_it():
+    run = grown(1000, provenance=Provenance.REPLAYED)
+    texts = ("measured turns at most 8", "turns at most 8 in lane 1", "prefix stable")
+    wants, lane, prefix = to_json(run, [judge(parse(text), run) for text in texts])["budgets"]
+    assert (wants["wants_measured"], wants["ruling"], wants["lane"]) == (True, "not measured", None)
+    assert wants["decided_by"]["provenance"] == "replayed"
+    assert (lane["wants_measured"], lane["ruling"], lane["lane"]) == (False, "kept", 1)
+    assert prefix["wants_measured"] is False
 
 
 def test_drift_is_told():
