@@ -12,16 +12,21 @@ from dataclasses import dataclass, replace
 from operator import itemgetter
 from typing import Any
 
-from pytest_agentlatency.wire.jsonedge import loads, mapping
+from pytest_agentlatency.wire.jsonedge import loads, mapping, sequence
 from pytest_agentlatency.wire.message import Message, Prompt
 
 RECENT = 4
 """Bodies that are remembered: as many conversations may take turns."""
 LONGEST = 8_000_000
 """Characters of the longest body that is remembered."""
+DEEPEST = 64
+"""Levels of nesting in what is decoded by itself; a body that is deeper somewhere is decoded whole."""
 
 _KEY = "messages"
 _UNUSUAL = "not one object with one array of messages"
+_DEEP = "nested more deeply than the interpreter may be able to decode"
+_NESTS = (dict, list)
+_FRAMES = 64  # calls between a prompt and its deepest block
 _ESCAPE = len(r"\ud83d")
 _SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 _SPACE = re.compile(r"[ \t\n\r]*")
@@ -74,8 +79,9 @@ class Histories:
         """Prompt of a body, as if the whole of it were decoded."""
         text = data.decode("utf-8-sig", "replace")
         try:
+            _need_room(2 * DEEPEST + _FRAMES)
             found = self._read(text)
-        except (ValueError, RecursionError):  # no JSON, or not in the usual order: the whole decoding tells which
+        except (ValueError, RecursionError):  # no JSON, too deep, or unusual: the whole decoding tells which
             return self._prompt(mapping(loads(data)))
         if len(text) <= LONGEST:
             self._recent = (found, *self._recent[: RECENT - 1])
@@ -118,7 +124,7 @@ def _head(text: str) -> int:
 
 def _around(text: str) -> Mapping[str, Any]:
     """A body whose messages were taken out, decoded; it has to have room for them once."""
-    body = json.loads(text, strict=False)
+    body = _shallow(json.loads(text, strict=False))
     if [key for key, _ in _keys(text)].count(_KEY) != 1:
         raise ValueError(_UNUSUAL)
     return mapping(body)
@@ -131,10 +137,32 @@ def _elements(text: str, head: int, known: Sequence[int]) -> tuple[list[Any], li
     at = _space(text, known[-1] if known else head)
     while text[at : at + 1] != "]":
         value, end = _decode(text, _behind(text, at, ",") if known or ends else at)
-        values.append(value)
+        values.append(_shallow(value))
         ends.append(end)
         at = _space(text, end)
     return values, ends, at + 1
+
+
+def _need_room(levels: int) -> None:
+    """Raise RecursionError unless so many calls may still be nested.
+
+    Where the stack is nearly full, or its limit low, what a body holds is a matter of how deep its decoding goes. Parts
+    go less deep than the whole, and would be read where the whole is refused.
+    """
+    if levels:
+        _need_room(levels - 1)
+
+
+def _shallow(value: Any) -> Any:
+    """The value, unless it is nested more deeply than `DEEPEST`: a ValueError then."""
+    layer = [value]
+    for _ in range(DEEPEST):
+        layer = [
+            inner for each in layer for inner in (mapping(each).values() or sequence(each)) if isinstance(inner, _NESTS)
+        ]
+        if not layer:
+            return value
+    raise ValueError(_DEEP)
 
 
 def _behind(text: str, at: int, sign: str) -> int:

@@ -17,7 +17,7 @@ COVERAGE = 0.99
 """Part of the files with model calls that must be read whole."""
 
 NOT_READ = {
-    f"ecologits/tests/cassettes/test_huggingface_hub/test_huggingface_hub_{name}.yaml": "the recorder kept no request body"
+    f"ecologits/tests/cassettes/test_huggingface_hub/test_huggingface_hub_{name}.yaml": "no request body was recorded"
     for name in ("async_chat", "async_stream_chat")
 } | {
     f"opentelemetry-instrumentation-anthropic/tests/cassettes/test_completion/test_anthropic_completion_{name}.yaml": (

@@ -1,13 +1,22 @@
 """Reading a history again: as if every body were the first, and only what is new is built."""
 
 import json
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
 
-from hypothesis import given
+import pytest
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from pytest_agentlatency.analysis.wirebytes import Known, segments
 from pytest_agentlatency.model.recording import Request
-from pytest_agentlatency.wire.anthropic import Anthropic
+from pytest_agentlatency.wire import anthropic_content as content
+from pytest_agentlatency.wire.anthropic import Anthropic, prompt_of
+from pytest_agentlatency.wire.histories import DEEPEST, Histories
+from pytest_agentlatency.wire.jsonedge import loads, mapping
+from pytest_agentlatency.wire.message import Prompt
 
 URL = "https://api.anthropic.com/v1/messages"
 TEXTS = st.sampled_from(["", "a", "é", "\U0001f600", "\ud83d", 'q"\\', "],", "messages"])
@@ -27,7 +36,7 @@ FIELDS = st.sampled_from(
 
 
 @st.composite
-def bodies(draw):
+def bodies(draw: st.DrawFn) -> bytes:
     """Bodies as clients write them, and some that nobody should: cut, doubled, with bytes replaced."""
     before, after, history = draw(FIELDS), draw(FIELDS), draw(HISTORIES)
     ascii_ = draw(st.booleans())
@@ -87,3 +96,85 @@ def test_messages_sent_again_are_the_same_objects_also_when_two_conversations_ta
     assert read[2][0] is read[0][0]
     assert read[3][0] is read[1][0]
     assert read[2][0] != read[3][0]
+
+
+# Nesting around the interpreter's limit
+
+
+class AtOnce:
+    """What `Histories` must not differ from: each body decoded whole, from as deep in the stack."""
+
+    def prompt(self, data: bytes) -> Prompt:
+        return prompt_of(mapping(loads(data)))
+
+
+@contextmanager
+def room_for(levels: int) -> Iterator[None]:
+    """A stack on which about so many calls may still be nested."""
+    before, used, frame = sys.getrecursionlimit(), 0, sys._getframe()
+    while frame := frame.f_back:
+        used += 1
+    sys.setrecursionlimit(used + levels)
+    try:
+        yield
+    finally:
+        sys.setrecursionlimit(before)
+
+
+def outcome(reader: Histories | AtOnce, data: bytes, room: int) -> Any:
+    with room_for(room):
+        try:
+            return reader.prompt(data)
+        except RecursionError:
+            return RecursionError
+
+
+def nested(levels: int) -> str:
+    """Objects and arrays in turn."""
+    pairs = levels // 2
+    return '{"a":[' * pairs + "[" * (levels % 2) + "1" + "]" * (levels % 2) + "]}" * pairs
+
+
+def deep_body(messages: list[int], around: int) -> bytes:
+    """A body whose messages, and what stands around them, are nested so deep."""
+    said = ",".join(
+        f'{{"role":"assistant","content":[{{"type":"tool_use","id":"t","name":"f","input":{nested(levels)}}}]}}'
+        for levels in messages
+    )
+    return f'{{"model":"m","metadata":{nested(around)},"messages":[{said}]}}'.encode()
+
+
+ROOM = 400
+NEAR = st.integers(0, 80) | st.integers(DEEPEST - 4, DEEPEST + 4) | st.integers(ROOM - 40, ROOM + 10) | st.just(50_000)
+ROOMS = st.sampled_from([ROOM, 10_000]) | st.integers(20, ROOM)
+
+
+@given(messages=st.lists(NEAR, min_size=1, max_size=4), around=NEAR, rooms=st.lists(ROOMS, min_size=4, max_size=8))
+@example(messages=[10, 375], around=0, rooms=[ROOM] * 4)
+@example(messages=[1, 1], around=0, rooms=[ROOM, 25, 30, 35])
+def test_what_is_nested_too_deeply_is_the_same_to_both_ways_of_reading(messages, around, rooms):
+    """However near the interpreter's limit, also where it was lowered since the history was read."""
+    reader = Histories(prompt_of, content.messages)
+    for index, room in enumerate(rooms):
+        data = deep_body(messages[: index % len(messages) + 1], around)
+        assert outcome(reader, data, room) == outcome(AtOnce(), data, room)
+
+
+def first_refused(reader: Histories | AtOnce) -> int | None:
+    return next((levels for levels in range(ROOM) if not outcome(reader, deep_body([levels], 0), ROOM).model), None)
+
+
+def test_the_first_nesting_that_is_refused_is_the_same_to_both_ways_of_reading():
+    """One message by itself needs some levels less than the body around it, and would be read beyond.
+
+    From Python 3.12 on, C code has a limit of its own, and nothing is refused here.
+    """
+    assert first_refused(Histories(prompt_of, content.messages)) == first_refused(AtOnce())
+
+
+@pytest.mark.parametrize("levels", [DEEPEST - 4, DEEPEST + 4])
+def test_a_history_is_shared_only_where_nesting_can_matter_to_nobody(levels):
+    reader = Histories(prompt_of, content.messages)
+    one, other = (reader.prompt(deep_body([levels] * count, 0)).messages for count in (1, 2))
+    assert (one[0] is other[0]) is (levels < DEEPEST)
+    assert one[0] == other[0]
