@@ -131,7 +131,8 @@ def pooled(
     parts = [_cut(_points(series), set(turns)) for series, turns in zip(recordings, broken, strict=True)]
     stretches = [stretch for part, _ in parts for stretch in part]
     compactions = tuple(sorted({turn for _, turns in parts for turn in turns}))
-    return _growth(stretches, compactions, _judge(stretches, _Rules(tol, alpha, flat, min_turns)))
+    slopes = [_slope(stretch) for stretch in stretches]
+    return _growth(stretches, slopes, compactions, _judge(stretches, slopes, _Rules(tol, alpha, flat, min_turns)))
 
 
 def satisfies(growth: Growth, *, at_most: Law | None = None, exactly: Law | None = None) -> bool | None:
@@ -178,7 +179,7 @@ def _increments(stretch: _Stretch) -> list[float]:
     return [(after.value - before.value) / (after.turn - before.turn) for before, after in pairwise(stretch)]
 
 
-def _judge(stretches: Sequence[_Stretch], rules: _Rules) -> _Finding:
+def _judge(stretches: Sequence[_Stretch], slopes: Sequence[float], rules: _Rules) -> _Finding:
     """Apply the rules in their order: enough turns, constant, superlinear, sublinear, and linear is what is left."""
     exponent = _exponent(stretches)
     increments = [_increments(stretch) for stretch in stretches]
@@ -187,7 +188,7 @@ def _judge(stretches: Sequence[_Stretch], rules: _Rules) -> _Finding:
         why = f"too few turns to tell: {turns} known, {rules.min_turns} in one stretch are needed"
         return _Finding(Law.INCONCLUSIVE, exponent, None, why)
     tails = permutation([_logarithms(each) for each in increments])
-    constant = _constant(stretches, rules)
+    constant = _constant(stretches, slopes, rules)
     if constant:
         return _Finding(Law.CONSTANT, exponent, tails.up, constant)
     if exponent is not None and exponent > 1 + rules.tol and tails.up <= rules.alpha:
@@ -197,19 +198,20 @@ def _judge(stretches: Sequence[_Stretch], rules: _Rules) -> _Finding:
     return _Finding(Law.LINEAR, exponent, tails.up, "no evidence of superlinear growth")
 
 
-def _constant(stretches: Sequence[_Stretch], rules: _Rules) -> str:
+def _constant(stretches: Sequence[_Stretch], slopes: Sequence[float], rules: _Rules) -> str:
     """Why the series counts as constant; empty when it rises."""
-    rise = median(_relative_rise(stretch) for stretch in stretches if len(stretch) > 1)
+    pairs = zip(stretches, slopes, strict=True)
+    rise = median(_relative_rise(stretch, slope) for stretch, slope in pairs if len(stretch) > 1)
     if rise <= rules.flat:
         return f"constant: {100 * rise:+.1f}% of its median level over the run"
     chance = mann_kendall([[point.value for point in stretch] for stretch in stretches])
     return f"constant: no rising trend (Mann-Kendall p {chance:.2g})" if chance > rules.alpha else ""
 
 
-def _relative_rise(stretch: _Stretch) -> float:
-    """Theil-Sen rise over the stretch as a part of the median level."""
+def _relative_rise(stretch: _Stretch, slope: float) -> float:
+    """Rise over the stretch as a part of the median level."""
     level = median(point.value for point in stretch)
-    rise = _slope(stretch) * (stretch[-1].turn - stretch[0].turn)
+    rise = slope * (stretch[-1].turn - stretch[0].turn)
     if not level:
         return math.inf if rise > 0 else 0.0
     return rise / abs(level)
@@ -243,7 +245,9 @@ def _logarithms(increments: Sequence[float]) -> list[float]:
     return [math.log(max(each, least)) for each in increments]
 
 
-def _growth(stretches: Sequence[_Stretch], compactions: tuple[int, ...], finding: _Finding) -> Growth:
+def _growth(
+    stretches: Sequence[_Stretch], slopes: Sequence[float], compactions: tuple[int, ...], finding: _Finding
+) -> Growth:
     increments = [each for stretch in stretches for each in _increments(stretch)]
     steps = [Step(b.turn, b.value - a.value) for stretch in stretches for a, b in pairwise(stretch)]
     largest = max(steps, key=lambda step: step.size, default=None)
@@ -254,7 +258,7 @@ def _growth(stretches: Sequence[_Stretch], compactions: tuple[int, ...], finding
         exponent=finding.exponent,
         p_value=finding.p_value,
         increments=tuple(increments),
-        slope=median([_slope(stretch) for stretch in stretches if len(stretch) > 1] or [0.0]),
+        slope=median([slope for stretch, slope in zip(stretches, slopes, strict=True) if len(stretch) > 1] or [0.0]),
         cuts=compactions,
         reason=_sentence(finding, compactions, increments, largest),
         maximum=max((point.value for stretch in stretches for point in stretch), default=None),

@@ -7,8 +7,7 @@ ever compared within themselves.
 
 import math
 import random
-from array import array
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
 from itertools import combinations, permutations, product
 from operator import mul
@@ -36,7 +35,7 @@ class Tails(NamedTuple):
 def theil_sen(times: Sequence[float], values: Sequence[float]) -> float:
     """Median of the slopes between all pairs of points; 0.0 for fewer than two. Times must rise."""
     pairs = combinations(zip(times, values, strict=True), 2)
-    slopes = [(later[1] - earlier[1]) / (later[0] - earlier[0]) for earlier, later in pairs]
+    slopes = [(after - before) / (end - start) for (start, before), (end, after) in pairs]
     return median(slopes) if slopes else 0.0
 
 
@@ -87,10 +86,12 @@ def permutation(strata: Strata) -> Tails:
     All orders when there are at most 5,040 of them, otherwise 4,999 drawn ones and the observed one. The draws are
     seeded and use only `random.random`, whose sequence Python promises to keep: the verdict is the same everywhere.
     """
-    weights = [[index - (len(values) - 1) / 2 for index in range(len(values))] for values in strata]
-    observed = _score(weights, strata)
+    if all(len(set(values)) <= 1 for values in strata):
+        return Tails(1.0, 1.0)  # every order is the observed one
+    sizes = tuple(map(len, strata))
+    observed = _score(tuple(map(_places, sizes)), strata)
     exact = orders(strata) <= EXACT_ORDERS
-    scores = [_score(weights, each) for each in (_all_orders(strata) if exact else _drawn_orders(strata))]
+    scores = [_score(places, strata) for places in (_all_orders(sizes) if exact else _drawn(sizes))]
     if not exact:
         scores.append(observed)
     slack = _CLOSE * max(1.0, abs(observed))
@@ -99,21 +100,31 @@ def permutation(strata: Strata) -> Tails:
     return Tails(up / len(scores), down / len(scores))
 
 
-def _score(weights: Strata, strata: Strata) -> float:
-    return sum(sum(map(mul, row, values)) for row, values in zip(weights, strata, strict=True))
+def _score(places: Strata, strata: Strata) -> float:
+    return sum(sum(map(mul, row, values)) for row, values in zip(places, strata, strict=True))
 
 
-def _all_orders(strata: Strata) -> Iterable[Strata]:
-    return product(*(permutations(values) for values in strata))
+def _places(size: int) -> list[float]:
+    """The places of a stratum's values, in order, as distances from its middle."""
+    return [index - (size - 1) / 2 for index in range(size)]
 
 
-def _drawn_orders(strata: Strata) -> Iterable[Strata]:
-    for order in _drawn(tuple(map(len, strata))):
-        yield [list(map(values.__getitem__, indices)) for values, indices in zip(strata, order, strict=True)]
+def _all_orders(sizes: Sequence[int]) -> Iterable[Strata]:
+    return product(*(permutations(_places(size)) for size in sizes))
 
 
 @lru_cache(maxsize=1)
-def _drawn(sizes: tuple[int, ...]) -> "list[list[array[int]]]":
-    """The orders for strata of these sizes. Kept for the next series: those of one run are of one length."""
+def _drawn(sizes: tuple[int, ...]) -> Sequence[Strata]:
+    """The place of each value in each drawn order. Kept for the next series: those of one run are of one length."""
     draw = random.Random(_SEED).random  # noqa: S311 - a permutation test, not a secret
-    return [[array("L", sorted(range(size), key=lambda _: draw())) for size in sizes] for _ in range(DRAWS)]
+    rows = [_places(size) for size in sizes]
+    return [[_shuffled(row, draw) for row in rows] for _ in range(DRAWS)]
+
+
+def _shuffled(places: Sequence[float], draw: Callable[[], float]) -> list[float]:
+    """The places of values that stand in the order of numbers drawn for them."""
+    keys = [draw() for _ in places]
+    shuffled = [0.0] * len(keys)
+    for place, index in zip(places, sorted(range(len(keys)), key=keys.__getitem__), strict=True):
+        shuffled[index] = place
+    return shuffled

@@ -1,5 +1,7 @@
 """The three statistics against values from tables and against brute force."""
 
+import math
+import random
 from itertools import permutations
 from math import isclose
 
@@ -86,6 +88,25 @@ def test_drawn_orders_come_close_to_all_orders():
 def test_drawn_orders_give_the_same_p_every_time():
     values = [float((7 * n) % 11) for n in range(12)]
     assert permutation([values]) == permutation([values])
+
+
+def test_drawn_orders_are_those_of_sorting_by_random_numbers_from_one_seed():
+    """The definition, spelt out: another way to draw would give old runs other p-values."""
+    values = [math.log(1 + (37 * n) % 23) for n in range(12)]
+    draw = random.Random(20_260_101).random
+    drawn = [sorted(range(12), key=lambda _: draw()) for _ in range(4999)]
+
+    def score(order):
+        return sum((place - 5.5) * values[index] for place, index in enumerate(order))
+
+    scores = [*map(score, drawn), score(range(12))]
+    assert permutation([values]).up == sum(each >= scores[-1] - 1e-9 for each in scores) / 5000
+    assert permutation([values]).down == sum(each <= scores[-1] + 1e-9 for each in scores) / 5000
+
+
+@pytest.mark.parametrize("strata", [[[3.0] * 40], [[3.0] * 40, [7.5]], [[], [0.0, 0.0]]])
+def test_values_that_are_all_equal_have_no_trend_in_any_order(strata):
+    assert permutation(strata) == (1.0, 1.0)
 
 
 def test_theil_sen_ignores_a_spike_and_honours_gaps_between_times():
