@@ -16,7 +16,7 @@ from pytest_agentlatency.analysis.calibration import Calibration
 from pytest_agentlatency.analysis.counters import Counter, CounterError
 from pytest_agentlatency.analysis.kvcache import KvSpec
 from pytest_agentlatency.analysis.prefix import Stability
-from pytest_agentlatency.budgets import analyses, baseline
+from pytest_agentlatency.budgets import analyses, baseline, clientbound
 from pytest_agentlatency.budgets.baseline import Baseline, BaselineError, Settled
 from pytest_agentlatency.budgets.budget import judge
 from pytest_agentlatency.budgets.figure import Figures
@@ -270,7 +270,7 @@ class Case:
 
     def _judged(self, session: Session, *, passed: bool) -> Outcome:
         told = session.retimed()
-        problems = (*session.problems(), *self._too_far(told.run))
+        problems = (*session.problems(), *self._too_far(told.run), *self._read_slowly(session, told.run))
         prompts = {reading.call.record.id: reading.prompt for reading in told.readings}
         findings, unprobed = self._probed(session) if not problems else ((), ())
         problems += unprobed
@@ -327,10 +327,11 @@ class Case:
             return baseline.settle(held, now, judgements)
         if held is None or held.recorded != now.recorded:
             held = self._as_recorded(session)
+        now, unfit = baseline.without(now, clientbound.reasons(self.phrases, run))
         settled = baseline.update(held, now, judgements, loosen=self.settings.loosen)
         if settled.written is not None:
             acceptedfile.write(path, settled.written)
-        return settled
+        return replace(settled, lines=(*settled.lines, *unfit))
 
     def _as_recorded(self, session: Session) -> Baseline:
         """The figures of the recording itself, before any change."""
@@ -354,6 +355,11 @@ class Case:
             f"Record it again: {self.record_command}"
         )
         return (msg,)
+
+    def _read_slowly(self, session: Session, run: Run) -> tuple[str, ...]:
+        """Say of a recording whose reader held the model up that no time budget may stand on it."""
+        refused = clientbound.refusal(self.phrases, run) if session.plan.mode is Mode.RECORD else ""
+        return (refused,) if refused else ()
 
     def _keep(self, session: Session, *, trustworthy: bool, passed: bool) -> str:
         """Write the cassette, or the rejected one beside it; says what a reader of a failure must know of it."""

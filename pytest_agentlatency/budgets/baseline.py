@@ -5,7 +5,7 @@ stay where they are written, in the test.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
 from pytest_agentlatency.budgets.figure import Figure, Unit
@@ -85,6 +85,13 @@ def baseline(judgements: Sequence[Judgement], recorded: str, *, retimed: bool) -
         if (figure := _figure(judgement)) is not None and figure.value is not None
     }
     return Baseline(recorded, retimed, figures)
+
+
+def without(accepted: Baseline, reasons: Mapping[str, str]) -> tuple[Baseline, tuple[str, ...]]:
+    """A baseline without the figures that none may be (phrase -> why), and a line for each of them."""
+    firm = {phrase: figure for phrase, figure in accepted.figures.items() if phrase not in reasons}
+    lines = tuple(f"{each}: not accepted, {reasons[each]}" for each in accepted.figures if each in reasons)
+    return replace(accepted, figures=firm), lines
 
 
 def _figure(judgement: Judgement) -> Figure | None:
