@@ -12,7 +12,7 @@ from pytest_agentlatency.wire.message import Block, Message, Prompt
 from pytest_agentlatency.wire.openai import OpenAIChat
 from pytest_agentlatency.wire.paths import path_of
 
-_PATH = re.compile(r"/(v1|deployments/[^/]+)/completions/?$")
+_PATH = re.compile(r"/(v1|fim|deployments/[^/]+)/completions/?$")  # fim: Mistral's, between a prompt and a suffix
 _TAKEN = frozenset({"model", "prompt", "stream"})
 
 

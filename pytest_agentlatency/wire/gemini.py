@@ -19,7 +19,9 @@ from pytest_agentlatency.wire.paths import path_of
 from pytest_agentlatency.wire.servertimes import server_times
 from pytest_agentlatency.wire.usage import Counts, normalise
 
-_PATH = re.compile(r"/models/(?P<model>[^/:]+):(?P<method>generateContent|streamGenerateContent)$")
+_PATH = re.compile(
+    r"/(?:models|tunedModels|endpoints)/(?P<model>[^/:]+):(?P<method>generateContent|streamGenerateContent)$"
+)
 _SYSTEM = ("systemInstruction", "system_instruction")
 _TAKEN = frozenset({"contents", "tools", "model", *_SYSTEM})
 _MEMBERS = {

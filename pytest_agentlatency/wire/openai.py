@@ -1,5 +1,7 @@
 """OpenAI chat completions (`POST …/chat/completions`) and the many hosts that speak them, streamed or not.
 
+Mistral's agents and Mistral on Vertex speak them under another path.
+
 Owns that format's request, chunks, usage and errors. Refuses to know hosts; what hosts add is read where it stands.
 """
 
@@ -20,9 +22,10 @@ from pytest_agentlatency.wire.paths import path_of
 from pytest_agentlatency.wire.servertimes import Extras, collect, server_times
 from pytest_agentlatency.wire.usage import Counts, normalise
 
-_PATH = re.compile(r"/chat/completions/?$")
+_PATH = re.compile(r"/(chat|agents)/completions/?$|/publishers/mistralai/models/[^/:]+:(streamR|r)awPredict$")
 _DEPLOYMENT = re.compile(r"/deployments/([^/]+)/")  # Azure
 _TAKEN = frozenset({"model", "tools", "messages", "stream"})
+_REASONING = "reasoning_tokens"
 
 
 class OpenAIChat:
@@ -58,7 +61,11 @@ class OpenAIChat:
 
 
 def usage_of(usage: Mapping[str, Any], timings: Mapping[str, Any] | None = None) -> Usage:
-    """Usage in normal form; DeepSeek, Moonshot, OpenRouter and llama.cpp count cached tokens elsewhere."""
+    """Usage in normal form.
+
+    DeepSeek, Moonshot, Together, Databricks and llama.cpp count cached tokens elsewhere than OpenAI, and Perplexity
+    reasoning.
+    """
     details = mapping(usage.get("prompt_tokens_details"))
     cached = (
         details.get("cached_tokens"),
@@ -73,7 +80,7 @@ def usage_of(usage: Mapping[str, Any], timings: Mapping[str, Any] | None = None)
         completion=tokens(usage.get("completion_tokens")),
         cached=_first(cached),
         written=_first(written),
-        reasoning=tokens(mapping(usage.get("completion_tokens_details")).get("reasoning_tokens")),
+        reasoning=_first((mapping(usage.get("completion_tokens_details")).get(_REASONING), usage.get(_REASONING))),
         total=tokens(usage.get("total_tokens")),
         multi_pass=any(tokens(each) for each in mapping(usage.get("server_tool_use")).values()),
     )
