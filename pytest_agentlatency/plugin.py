@@ -332,6 +332,9 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, Any, Any]:
     try:
         result = yield
     except BaseException as error:
+        if _skips(error):
+            _forget(item)
+            raise
         outcome = _finish(item, case, passed=False)
         if outcome.failure and _is_ours(error):
             raise _failed(outcome.failure) from None
@@ -342,6 +345,19 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, Any, Any]:
     if outcome.failure:
         pytest.fail(outcome.failure, pytrace=False)
     return result
+
+
+def _skips(error: BaseException) -> bool:
+    """Whether pytest will call the test skipped: then nothing is judged, written or rejected."""
+    from unittest import SkipTest  # noqa: PLC0415
+
+    return isinstance(error, (pytest.skip.Exception, SkipTest))
+
+
+def _forget(item: pytest.Item) -> None:
+    """Of a test that is run again, what its run before came to is no news."""
+    if _OUTCOME in item.stash:
+        del item.stash[_OUTCOME]
 
 
 def _failed(message: str) -> BaseException:

@@ -85,6 +85,56 @@ def test_agent(agent_run):
     assert suite.files() == []
 
 
+SKIPS = """
+import unittest
+
+@pytest.mark.agent_latency
+@pytest.mark.latency_budget("turns at most 2")
+def test_agent(agent_run, url):
+    loop(url)
+    raise {}("the model can't do it")
+"""
+
+
+@pytest.mark.parametrize("skip", ["pytest.skip.Exception", "unittest.SkipTest"])
+def test_a_test_that_skips_after_a_model_call_is_skipped_and_writes_nothing(suite, skip):
+    """Neither a cassette nor a rejected one, and no word of budgets."""
+    suite.write(SKIPS.format(skip))
+    result = suite.run("--latency-mode=record", "-rA")
+    result.assert_outcomes(skipped=1)
+    assert suite.received == 3
+    assert suite.files() == []
+    result.stdout.no_fnmatch_line("*agent latency*")
+
+
+def test_a_test_that_skips_leaves_the_old_cassette_and_is_skipped_in_its_replay_too(suite):
+    cassette = suite.written()
+    before = cassette.read_bytes()
+    suite.write(SKIPS.format("pytest.skip.Exception"))
+    suite.run("--latency-mode=record").assert_outcomes(skipped=1)
+    assert cassette.read_bytes() == before
+    asked = suite.received
+    suite.run("--latency-update").assert_outcomes(skipped=1)
+    assert suite.received == asked
+    assert suite.files() == ["test_agent/test_agent.yaml"]
+
+
+def test_what_a_skipped_tests_fixtures_ask_afterwards_is_no_error(suite):
+    suite.write("""
+@pytest.fixture
+def last_words(url):
+    yield
+    loop(url, question="Any last words?")
+
+@pytest.mark.agent_latency
+def test_agent(last_words, url):
+    loop(url)
+    pytest.skip("not today")
+""")
+    suite.run("--latency-mode=record").assert_outcomes(skipped=1)
+    assert suite.files() == []
+
+
 def test_a_set_up_that_fails_keeps_the_old_cassette(suite):
     cassette = suite.written()
     before = cassette.read_bytes()

@@ -47,6 +47,24 @@ def test_agent(answer):
     assert suite.received == 0
 
 
+def test_without_a_cassette_what_a_marker_or_a_fixture_skips_is_skipped(suite):
+    suite.write("""
+@pytest.fixture
+def hardware():
+    pytest.skip("there is none here")
+
+@pytest.mark.agent_latency
+def test_agent(hardware):
+    pass
+
+@pytest.mark.agent_latency
+@pytest.mark.skipif(True, reason="not on this platform")
+def test_other(agent_run):
+    pass
+""")
+    suite.run().assert_outcomes(skipped=2)
+
+
 def test_the_command_given_records_and_the_default_replays(suite):
     suite.write()
     suite.record("test_agent.py::test_agent")
