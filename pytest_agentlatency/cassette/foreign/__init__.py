@@ -33,6 +33,8 @@ from pytest_agentlatency.wire import jsonedge
 
 __all__ = ["CONTAINERS", "Doubt", "Exchange", "Foreign", "read"]
 
+_UNASKED = "a request was stored without its body and answered with token usage: a model call that can't be read"
+
 
 @dataclass(frozen=True, slots=True)
 class Container:
@@ -129,7 +131,14 @@ def _container(document: Any) -> Container:
 def _warnings(told: calls.Sorted, exchanges: list[Exchange]) -> Iterator[Doubt]:
     for note, count in _counted(exchanges).items():
         yield Doubt("body", f"{note} ({count} of {len(exchanges)} exchanges)")
+    if lost := sum(map(_unasked, told.others)):
+        yield Doubt("body", f"{_UNASKED} ({lost} of {len(exchanges)} exchanges)")
     yield from plausible.doubts(told.recording.attempts)
+
+
+def _unasked(exchange: Exchange) -> bool:
+    asked, answered = exchange.request, exchange.response
+    return asked.method == "POST" and not asked.body and answered is not None and b'"usage"' in answered.body
 
 
 def _counted(exchanges: list[Exchange]) -> dict[str, int]:

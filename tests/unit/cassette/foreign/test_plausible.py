@@ -53,6 +53,22 @@ def test_a_small_prompts_hidden_parts_are_no_edit():
     assert recorded((asked("hi"), 250)).warnings == ()
 
 
+def test_what_cohere_puts_around_a_prompt_is_no_edit():
+    """A count of its documentation: 60 tokens are billed, 1,462 were read."""
+    tool = {"type": "function", "function": {"name": "weather", "parameters": {}}}
+    body = {"model": "command-a-03-2025", "messages": [{"role": "user", "content": "Toronto?"}], "tools": [tool]}
+    answer = {"id": "m", "message": {"role": "assistant", "content": []}, "finish_reason": "COMPLETE"}
+
+    def doubted(counted: int) -> bool:
+        usage = {"tokens": {"input_tokens": counted, "output_tokens": 5}}
+        pair = deepcopy(made.vcrpy_tree()["interactions"][0])
+        pair["request"] |= {"uri": "https://api.cohere.com/v2/chat", "body": made.text(body)}
+        pair["response"]["body"]["string"] = made.text({**answer, "usage": usage})
+        return bool(read(made.dumped(made.vcrpy_tree() | {"interactions": [pair]})).warnings)
+
+    assert (doubted(1_462), doubted(14_620)) == (False, True)
+
+
 @pytest.mark.parametrize(
     "request_",
     [

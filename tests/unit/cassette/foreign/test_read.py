@@ -197,3 +197,15 @@ def test_blanks_that_a_gateway_sends_before_the_answer_hide_nothing():
     stored["string"] = "         \n\n" * 40 + stored["string"]
 
     assert usages(read(made.dumped(tree)).recording) == [21, 34]
+
+
+def test_a_model_call_whose_request_was_not_kept_is_named():
+    tree = made.vcrpy_tree()
+    tree["interactions"][0]["request"]["body"] = ""
+
+    found = read(made.dumped(tree))
+
+    assert [each.id for each in found.recording.calls] == [1]
+    (warning,) = map(str, found.warnings)
+    assert warning.startswith("a request was stored without its body and answered with token usage: a model call that")
+    assert warning.endswith(f"(1 of {len(tree['interactions'])} exchanges)")
