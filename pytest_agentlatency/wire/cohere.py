@@ -22,7 +22,8 @@ from pytest_agentlatency.wire.servertimes import server_times
 from pytest_agentlatency.wire.usage import Counts, normalise
 
 _PATH = re.compile(r"/v[12]/chat/?$")
-# A path that anybody's service may have, and `message` is a word that it may take.
+# Anybody's service may have such a path and take a `message`; the few chats with a model left to default aren't told
+# apart from those.
 _ASKS, _BESIDE = (b'"messages"', b'"message"'), (b'"model"', b'"chat_history"')
 _TAKEN = frozenset(
     {"model", "tools", "messages", "message", "chat_history", "tool_results", "preamble", "documents", "stream"}
