@@ -118,15 +118,13 @@ class _AsyncTee:
 
 
 class _Play:
-    """A recorded body, given back at its boundaries and with its end."""
+    """A recorded body, given back at its boundaries and with its end; a synchronous agent waits for nobody else."""
 
     def __init__(self, playback: Playback, family: ModuleType) -> None:
         self._playback, self._family = playback, family
 
     def __iter__(self) -> Iterator[bytes]:
-        for index, data in enumerate(self._playback.chunks):
-            self._playback.wait(index)
-            yield data
+        yield from self._playback.chunks
         _end(self._playback, self._family)
 
     def close(self) -> None:

@@ -145,12 +145,8 @@ class Playback:
         response = self.recorded.response
         return provider is not None and response is not None and provider.answer(response).finished
 
-    def wait(self, index: int | None) -> None:
-        """Let virtual time pass until a chunk (None: the headers) is due."""
-        self.pace.until(self._due(index))
-
     async def wait_async(self, index: int | None) -> None:
-        """As `wait`, giving other tasks the time in between."""
+        """Let virtual time pass until a chunk (None: the headers) is due, and give it to other tasks."""
         await self.pace.until_async(self._due(index))
 
     async def until_cancelled(self) -> None:

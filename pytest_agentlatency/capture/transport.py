@@ -187,9 +187,7 @@ def _sync(seam: _Seam) -> Send:
         if model is None:
             return seam.other(transport, request)
         if not isinstance(seam.traffic, Observer):
-            playback = seam.traffic.play(model)
-            playback.wait(None)
-            return seam.played(playback, bodies.play)
+            return seam.played(seam.traffic.play(model), bodies.play)
         attempt = seam.observed(request, model, seam.traffic, _trace)
         try:
             response = seam.send(transport, request)

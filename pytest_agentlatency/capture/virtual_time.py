@@ -35,9 +35,6 @@ class Pace:
     loop: "VirtualLoop | None"
     begin: float
 
-    def until(self, offset_ns: int) -> None:
-        """Nothing: a lone synchronous agent waits for nobody else."""
-
     async def until_async(self, offset_ns: int) -> None:
         """Give the loop to others until the offset is due."""
         if self.loop is None:

@@ -6,6 +6,7 @@ Owns the two lists and the cleaning of URLs. Refuses to know bodies; `secrets` l
 import hashlib
 import re
 from collections.abc import Iterable
+from functools import lru_cache
 from urllib.parse import unquote_plus
 
 from pytest_agentlatency.model.recording import Headers
@@ -103,6 +104,7 @@ def clean_url(url: str) -> str:
     return base + ("?" + kept if kept else "") + fragment_mark + fragment
 
 
+@lru_cache(maxsize=1024)
 def is_credential(name: str) -> bool:
     """Whether a field's name (`api_key`, `accessToken`, `X-Amz-Signature`) says that its value is a credential."""
     plain = _CAMEL.sub("_", unquote_plus(name)).lower().replace("-", "_")

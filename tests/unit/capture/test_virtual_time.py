@@ -299,10 +299,6 @@ def test_a_loop_that_was_closed_in_the_meantime_is_no_trouble(virtual):
     virtual.restore()
 
 
-def test_without_a_loop_nothing_is_waited_for(virtual):
-    virtual.pace().until(HOUR)
-
-
 def test_under_trio_answers_come_at_once(virtual):
     async def main():
         pace = virtual.pace()
