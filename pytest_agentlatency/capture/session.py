@@ -103,6 +103,8 @@ class Session:
             hooks=plan.redaction.config,
             learned=self._traffic.learned,
             refuse=self._refused,
+            models=self._model_urls(),
+            called=lambda: (played.request.url for played in self._player.played),
         )
 
     def __enter__(self) -> Self:

@@ -11,6 +11,8 @@ from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
+from functools import cached_property
+from itertools import count
 from types import FrameType, TracebackType
 from typing import Any, Self
 from unittest import mock
@@ -22,16 +24,20 @@ from pytest_agentlatency.cassette.secrets import Learned
 from pytest_agentlatency.model.recording import Request as Sent
 
 Interaction = Mapping[str, Any]
+Origin = tuple[str, str, int | None]
+"""Scheme, host and port of a URL."""
 
 _BYPASS: ContextVar[bool] = ContextVar("agentlatency_bypass", default=False)
 _BEFORE_REQUEST = "before_record_request"
+_ASKED = "agentlatency_asked"
 _BY_HOST = ("ignore_hosts", "ignore_localhost")
 HONOURED = (
     "filter_headers", "filter_query_parameters", "filter_post_data_parameters", "filter_nested_post_data_parameters",
     _BEFORE_REQUEST, "before_record_response", *_BY_HOST,
 )  # fmt: skip
 """Names of vcrpy's configuration that work here; what ignores hosts is for HTTP that is no model call only."""
-_MATCH = ("method", "scheme", "host", "port", "path", "query", "agentlatency_body")
+_PORTS = {"http": 80, "https": 443}
+_MATCH = ("method", "path", "query", "agentlatency_origin", "agentlatency_body")
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +55,7 @@ class OtherHTTP:
     """Context in which vcrpy serves or records every request that reaches it.
 
     In replay a request that wasn't recorded raises vcrpy's CannotOverwriteExistingCassetteException and stands in
-    `misses`. In record mode `interactions` holds what was recorded once the block is left, in order of completion.
+    `misses`. In record mode `interactions` holds what was recorded, in the order in which it was asked for.
     """
 
     def __init__(
@@ -60,12 +66,17 @@ class OtherHTTP:
         hooks: Mapping[str, Any] | None = None,
         learned: Learned | None = None,
         refuse: Callable[[Seen], BaseException] | None = None,
+        models: Iterable[str] = (),
+        called: Callable[[], Iterable[str]] = tuple[str],
     ) -> None:
         """`hooks`: what of vcrpy's configuration is honoured, see `HONOURED`; run on what is live, never on loading.
 
         `learned` is told the credentials that requests carried. `refuse` makes what a missing request raises in place
         of vcrpy's exception: a client would take that one for a broken connection, try again and tell nothing of it.
+        `models` are the URLs of the recorded model calls, `called` gives those of the live ones so far: what is asked
+        of a model's host beside them moves with it.
         """
+        self._models, self._called = frozenset(map(_origin, models)), called
         self._refuse = refuse
         self._learned = learned or Learned()
         self._recorded = tuple(interactions)
@@ -94,9 +105,9 @@ class OtherHTTP:
         """In record mode what was recorded so far, else what was given; bodies are bytes."""
         if not self._record or self._cassette is None:
             return self._recorded
-        return tuple(
-            _interaction(*pair) for pair in zip(self._cassette.requests, self._cassette.responses, strict=True)
-        )
+        # Completed later isn't asked for later: of equal requests a replay answers the first first.
+        pairs = sorted(self._cassette.data, key=lambda pair: getattr(pair[0], _ASKED, sys.maxsize))
+        return tuple(_interaction(*pair) for pair in pairs)
 
     @property
     def unused(self) -> tuple[Seen, ...]:
@@ -105,6 +116,17 @@ class OtherHTTP:
             return ()
         counts = self._cassette.play_counts
         return tuple(_seen(each) for at, each in enumerate(self._cassette.requests) if not counts[at])
+
+    def _same_origin(self, live: Any, recorded: Any) -> bool:
+        """The recorded host; or another one in place of the model's, where the agent's client has a new base URL."""
+        asked, held = _origin(live.uri), _origin(recorded.uri)
+        if asked == held or held not in self._models:
+            return asked == held
+        return asked in map(_origin, self._called()) or asked not in self._origins
+
+    @cached_property
+    def _origins(self) -> frozenset[Origin]:
+        return self._models | {_origin(str(each["request"]["uri"])) for each in self._recorded}
 
     def stack(self, url: str) -> str:
         """The HTTP library that asked for a URL, as `interactions` spell it, while this context was in place."""
@@ -127,7 +149,7 @@ class OtherHTTP:
         import vcr  # noqa: PLC0415 -- half a second, for those who record or replay only
 
         vcrpy: Any = vcr
-        missing = self._missing
+        missing, order = self._missing, count()
 
         class Noting(vcrpy.cassette.Cassette):  # type: ignore[misc]
             """A cassette that keeps which requests were refused."""
@@ -150,6 +172,12 @@ class OtherHTTP:
                 else:
                     plain.append(request, response)
 
+            def can_play_response_for(self, request: Any) -> Any:
+                """Called by every stub as its first question about a request."""
+                plain: Any = super()
+                vars(request).setdefault(_ASKED, next(order))
+                return plain.can_play_response_for(request)
+
             def filter_request(self, request: Any) -> Any:
                 """Called by every stub as its last question before it refuses, and not otherwise in replay."""
                 plain: Any = super()
@@ -169,6 +197,7 @@ class OtherHTTP:
 
         recorder = vcrpy.VCR(match_on=_MATCH, decode_compressed_response=True)
         recorder.register_matcher("agentlatency_body", _same_body)
+        recorder.register_matcher("agentlatency_origin", self._same_origin)
         recorder.register_persister(_Memory(self._recorded))
         mode = vcrpy.mode.ALL if self._record else vcrpy.mode.NONE
         hooks = {
@@ -289,6 +318,11 @@ def _cleaned(request: Any) -> Any:
     request.uri = clean_url(request.uri)
     request.headers = {name: value for name, value in request.headers.items() if keep_other_request(name)}
     return request
+
+
+def _origin(url: str) -> Origin:
+    parts = urlsplit(url)
+    return parts.scheme, parts.hostname or "", parts.port or _PORTS.get(parts.scheme)
 
 
 def _same_body(live: Any, recorded: Any) -> bool:

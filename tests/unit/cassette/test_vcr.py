@@ -68,6 +68,24 @@ def server():
         thread.join()
 
 
+class SlowFirst(Echo):
+    """The first request is answered after the second."""
+
+    def do_GET(self):
+        self.server.served += 1
+        number = self.server.served
+        if number == 1:
+            self.server.first_is_here.set()
+            self.server.second_is_answered.wait(30)
+        answer = f"answer {number}".encode()
+        self.send_response(200)
+        self.send_header("content-length", str(len(answer)))
+        self.end_headers()
+        self.wfile.write(answer)
+
+    do_POST = do_GET  # noqa: N815 -- http.server's name
+
+
 def with_requests(url):
     with requests.Session() as session:
         return session.post(url, data=b"r").content
@@ -411,3 +429,21 @@ def test_what_a_hook_ignores_is_not_recorded(server):
 
 def test_modes_and_paths_of_a_vcr_config_change_nothing(server):
     assert len(recorded_with({"record_mode": "none", "cassette_library_dir": "/nowhere", "match_on": []}, server)) == 1
+
+
+@pytest.mark.parametrize("get", [with_httpx, with_httpx2, with_async_httpx2])
+def test_equal_requests_are_answered_in_the_order_in_which_they_were_asked(server, get):
+    """Two workers poll one queue: whose answer came first has no bearing on whose it is."""
+    server.RequestHandlerClass = SlowFirst
+    server.first_is_here, server.second_is_answered = threading.Event(), threading.Event()
+    url, told = f"http://127.0.0.1:{server.server_port}/next", {}
+    with OtherHTTP(record=True) as recorded:
+        first = threading.Thread(target=lambda: told.update(first=get(url)))
+        first.start()
+        assert server.first_is_here.wait(30)
+        told["second"] = get(url)
+        server.second_is_answered.set()
+        first.join()
+    assert told == {"first": b"answer 1", "second": b"answer 2"}
+    with OtherHTTP(recorded.interactions, record=False):
+        assert [get(url), get(url)] == [b"answer 1", b"answer 2"]
