@@ -6,12 +6,12 @@ stops earlier is refused. Owns that frame. Refuses to know disks, and what a sin
 """
 
 import re
+from codecs import BOM_UTF8
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, cast
-from zlib import crc32
 
-from pytest_agentlatency.cassette import delta, emit, exchange, facts
+from pytest_agentlatency.cassette import chain, delta, emit, exchange, facts
 from pytest_agentlatency.cassette.emit import Value
 from pytest_agentlatency.cassette.errors import NewerVersion, Truncated, Unreadable
 from pytest_agentlatency.cassette.limits import DEFAULT, Limits, check
@@ -29,8 +29,8 @@ _HEAD = "# pytest-agentlatency: a recorded run. Record again with --latency-mode
 VCRPY = 1
 """The version that vcrpy itself writes at the top of its files."""
 
-_CLOSING = 40  # characters, enough for the last line
-_CLOSED = re.compile(r"\n(?:  end: [0-9]+|version: 1)\n\Z")
+_CLOSING = 40  # bytes, enough for the last line
+_CLOSED = re.compile(rb"\n(?:  end: [0-9]+|version: 1)\n\Z")
 _PARTS = ("request", "response")
 _NEAR = 16  # how many requests back a base is looked for; lanes that interleave wider cost size, not correctness
 _ENOUGH = 0.1  # of the body's size: no other base is tried
@@ -65,7 +65,7 @@ def _exchanges(attempts: tuple[Attempt, ...]) -> Iterator[dict[str, Value]]:
         difference = _difference(pieces, near)
         said: dict[str, Value] = {"version": CURRENT}
         if difference is not None:
-            said["request"] = _checksum(body)
+            said["request"] = chain.checksum(body)
         yield exchange.write(attempt, stored(body) if difference is None else difference, said)
         # A body in full is cut afresh by whoever loads it.
         near = [delta.cut(body) if difference is None else pieces, *near[: _NEAR - 1]]
@@ -90,10 +90,6 @@ def stored(body: bytes) -> str | bytes:
     return body if isinstance(text, str) and text.startswith(delta.MAGIC) else text
 
 
-def _checksum(body: bytes) -> str:
-    return f"crc {crc32(body):08x}"
-
-
 def plain(interaction: Mapping[str, Any]) -> dict[str, Value]:
     """An interaction that is no model call: bodies as text where they are UTF-8, keys in order."""
     return {part: {key: _plain(value) for key, value in sorted(interaction[part].items())} for part in _PARTS}
@@ -116,7 +112,7 @@ def loads(data: bytes, source: str, limits: Limits = DEFAULT) -> Document:
     plain vcrpy has saved the file anew, exchanges and their times are there and the run's facts are unknown.
     """
     check(len(data), limits.file, "bytes", source)
-    whole, version = _upgraded(_complete(_text(data, source), source, limits), source)
+    whole, version = _upgraded(_complete(data, source, limits), source)
     interactions = list(whole["interactions"].items())
     models = [each for each in interactions if _is_model(each)]
     recording = Recording(attempts=tuple(_attempts(models, limits)))
@@ -128,22 +124,27 @@ def loads(data: bytes, source: str, limits: Limits = DEFAULT) -> Document:
     )
 
 
-def _text(data: bytes, source: str) -> str:
-    """The file's text. Carriage returns of bodies are escaped: one that stands in the file is git's, or an editor's."""
+def _lines(data: bytes, source: str) -> bytes:
+    """The file as it was written. Carriage returns of bodies are escaped: one that stands in it is git's or an editor's.
+
+    In bytes, as libyaml wants it: a text would be encoded again.
+    """
     try:
-        return data.decode("utf-8").removeprefix("\ufeff").replace("\r\n", "\n")
+        data.decode("utf-8")
     except UnicodeDecodeError as error:
         if error.end == len(data) and error.reason == "unexpected end of data":
             raise _cut_off(source, "it stops inside a character") from error
         msg = f"{source}: byte {error.start:,} is not UTF-8 ({error.reason}); restore the file or record it again"
         raise Unreadable(msg) from error
+    return data.removeprefix(BOM_UTF8).replace(b"\r\n", b"\n")
 
 
-def _complete(text: str, source: str, limits: Limits) -> Node:
+def _complete(data: bytes, source: str, limits: Limits) -> Node:
     """The tree of a file that has its end: ours, or the `version` that vcrpy writes last and we write first."""
-    if not _CLOSED.search(text[-_CLOSING:]):
-        raise _open_ended(text, source)
-    whole = Node(tree(text, source, limits), source)
+    lines = _lines(data, source)
+    if not _CLOSED.search(lines[-_CLOSING:]):
+        raise _open_ended(data, source)
+    whole = Node(tree(lines, source, limits), source)
     found, stated = len(list(whole["interactions"].items())), whole[exchange.KEY]["end"]
     if not whole[exchange.KEY].mapping():
         if "interactions" not in whole.mapping():
@@ -154,9 +155,17 @@ def _complete(text: str, source: str, limits: Limits) -> Node:
     return whole
 
 
-def _open_ended(text: str, source: str) -> Unreadable:
+def _open_ended(data: bytes, source: str) -> Unreadable:
+    text = data.decode("utf-8").removeprefix("\ufeff")
+    if not text.strip():
+        msg = (
+            f"{source}: nothing is in it ({len(data):,} bytes of white space); a cassette closes with the number of "
+            "its interactions. Restore the file, or record it again with --latency-mode=record"
+        )
+        return Truncated(msg)
     if any(text.startswith(start[: len(text)]) for start in (_HEAD, "interactions:")):
-        return _cut_off(source, f"it stops after {text[-_CLOSING:].splitlines()[-1:]!r}")
+        last = text.rstrip()[-_CLOSING:].splitlines()[-1]
+        return _cut_off(source, f"it stops after {last!r}")
     return Unreadable(f"{source}: no cassette of this plugin, it begins with {text[:20]!r}; give the path of one")
 
 
@@ -201,39 +210,10 @@ def _without_facts(recording: Recording) -> Recording:
 
 
 def _attempts(models: list[Node], limits: Limits) -> Iterator[Attempt]:
-    bodies: list[bytes | delta.Pieces] = []
+    bodies = chain.Bodies(limits)
     for node in models:
-        body = node["request"]["body"]
-        distance = delta.distance(body.value) if isinstance(body.value, str) else None
-        if distance is None:
-            bodies.append(body.octets())
-        else:
-            pieces = _rebuilt(body, bodies, distance, limits)
-            bodies.append(pieces)
-            _verify(node["response"][exchange.KEY]["request"], b"".join(pieces))
-        yield exchange.read(node, bodies[-1], limits)
-
-
-def _rebuilt(body: Node, bodies: list[bytes | delta.Pieces], distance: int, limits: Limits) -> delta.Pieces:
-    if not 0 < distance <= len(bodies):
-        reason = f"its base is {distance} model requests back, {len(bodies)} come before it"
-        raise body.fail(reason)
-    base = bodies[-distance]
-    if isinstance(base, bytes):
-        base = bodies[-distance] = delta.cut(base)
-    try:
-        return delta.decode(body.text(), base, limits)
-    except ValueError as error:
-        raise body.fail(str(error)) from error
-
-
-def _verify(stated: Node, body: bytes) -> None:
-    """A removed interaction moves the bases of later ones; without the key, an edited body is taken as it is."""
-    if stated.value is not None and stated.text() != _checksum(body):
-        reason = (
-            f"the body rebuilds to {_checksum(body)}, recorded was {stated.text()!r}: an exchange before it was edited"
-        )
-        raise stated.fail(reason)
+        body = bodies.take(node["request"]["body"], node["response"][exchange.KEY]["request"])
+        yield exchange.read(node, body, limits)
 
 
 def _other(node: Node) -> dict[str, Any]:

@@ -6,7 +6,8 @@ Owns that layout. Refuses to know other exchanges: a request body is handed in a
 
 from collections.abc import Iterable, Mapping
 from itertools import accumulate, pairwise
-from typing import Any
+from operator import sub
+from typing import Any, cast
 
 from pytest_agentlatency.cassette import series
 from pytest_agentlatency.cassette.emit import Value
@@ -15,6 +16,8 @@ from pytest_agentlatency.cassette.limits import DEFAULT, Limits
 from pytest_agentlatency.cassette.parse import Node
 from pytest_agentlatency.model.clock import Ns
 from pytest_agentlatency.model.recording import Attempt, Failure, Headers, Outcome, Request, Response, Stamps
+
+Moments = tuple[Ns, ...]
 
 KEY = "agentlatency"
 _HTTP = Response(status=200).http_version
@@ -196,7 +199,7 @@ def _read_stamps(ours: Node, limits: Limits) -> Stamps:
     first = start if headers is None else headers
     arrived = _moments(first, _series(ours["arrived"], limits))
     waits = _series(ours["wait"], limits)
-    asked = tuple(Ns(came - wait) for came, wait in zip(arrived, waits, strict=False))
+    asked = cast("Moments", tuple(map(sub, arrived, waits)))
     connect = _series(ours["connect"], limits)
     return Stamps(
         start=start,
@@ -213,5 +216,5 @@ def _moment(node: Node, start: int) -> Ns | None:
     return None if node.value is None else Ns(start + node.number())
 
 
-def _moments(first: int, differences: Iterable[int]) -> tuple[Ns, ...]:
-    return tuple(Ns(at) for at in accumulate(differences, initial=first))[1:]
+def _moments(first: int, differences: Iterable[int]) -> Moments:
+    return cast("Moments", tuple(accumulate(differences, initial=first))[1:])

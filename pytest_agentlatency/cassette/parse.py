@@ -16,8 +16,8 @@ _TEXT_TAGS = {"tag:yaml.org,2002:str", "tag:yaml.org,2002:timestamp", "tag:yaml.
 _COLLECTION_TAGS = {"!", "tag:yaml.org,2002:map", "tag:yaml.org,2002:seq"}
 
 
-def tree(text: str, source: str, limits: Limits = DEFAULT) -> Any:
-    """The one document of a YAML text as dicts, lists, str, bytes, int, float, bool, None.
+def tree(text: str | bytes, source: str, limits: Limits = DEFAULT) -> Any:
+    """The one document of a YAML text, or of its UTF-8, as dicts, lists, str, bytes, int, float, bool, None.
 
     Raises Unreadable for what isn't YAML, Refused for anchors, foreign tags and what is over a limit.
     """

@@ -84,6 +84,21 @@ def test_a_cut_file_says_that_its_end_is_missing_and_what_to_do():
         loads(data[: len(data) // 2], "x.yaml")
 
 
+def test_a_cut_file_shows_the_last_of_what_is_there():
+    with pytest.raises(Truncated, match=r"it stops after 'interactions:'\)"):
+        loads(b"interactions:\n" + b"\n" * 60, "x.yaml")
+
+
+@pytest.mark.parametrize(("data", "size"), [(b"", "0"), (b"\xef\xbb\xbf", "3"), (b" \r\n\n" * 1000, "4,000")])
+def test_a_file_with_nothing_in_it_says_so_and_what_a_cassette_has_and_what_to_do(data, size):
+    with pytest.raises(Truncated) as caught:
+        loads(data, "x.yaml")
+    assert str(caught.value) == (
+        f"x.yaml: nothing is in it ({size} bytes of white space); a cassette closes with the number of its "
+        "interactions. Restore the file, or record it again with --latency-mode=record"
+    )
+
+
 @given(st.data())
 @settings(max_examples=200, deadline=None)
 def test_damaged_bytes_are_read_or_refused_by_name(data):

@@ -109,7 +109,7 @@ def test_retries_and_lanes_are_shown(show, tmp_path):
     ("content", "said"),
     [
         (b"nothing of the kind", "no recording known here"),
-        (b"", "the end is missing"),
+        (b"", "nothing is in it (0 bytes"),
         (dumps(Document(recording([turn(1000)])))[:-30], "the end is missing"),
     ],
 )
