@@ -5,11 +5,12 @@ it, and neither is white space between JSON tokens.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from functools import cached_property
 from typing import Any, NamedTuple
 
-from pytest_agentlatency.wire.content import unmarked
-from pytest_agentlatency.wire.jsonedge import compact, loads, mapping, sequence, string
+from pytest_agentlatency.wire.content import as_sent, lifetime
+from pytest_agentlatency.wire.jsonedge import compact, loads, mapping, sequence
 from pytest_agentlatency.wire.message import Block, Message, Prompt
 
 
@@ -44,23 +45,44 @@ def segments(prompt: Prompt, body: bytes = b"", known: Known | None = None) -> t
     What is known of an earlier body's messages is used again where the prompt has the same objects, and is added to.
     A provider shares one between prompts only where the bytes are the same; give none for prompts from elsewhere.
     """
-    sent = loads(body) if body else None
-    return (*_tools(prompt, sent), *_system(prompt, sent), *_messages(prompt, sent, {} if known is None else known))
+    sent = _Body(body)
+    return (*_tools(prompt), *_system(prompt, sent), *_messages(prompt, sent, {} if known is None else known))
 
 
-def _tools(prompt: Prompt, sent: Any) -> Iterator[Segment]:
+_STEP = re.compile(r"([^.\[\]]+)|\[(\d+)\]")
+
+
+class _Body:
+    """A request's body, decoded when a place in it is asked for: most blocks know how they were sent."""
+
+    def __init__(self, data: bytes) -> None:
+        self._data = data
+
+    @cached_property
+    def _value(self) -> Any:
+        return loads(self._data) if self._data else None
+
+    def at(self, path: str) -> Mapping[str, Any]:
+        """The object at a path like `messages[4].content[0]`; an empty one when there is none."""
+        value = self._value
+        for key, index in _STEP.findall(path):
+            items = sequence(value)
+            value = mapping(value).get(key) if key else items[int(index)] if int(index) < len(items) else None
+        return mapping(value)
+
+
+def _tools(prompt: Prompt) -> Iterator[Segment]:
     for tool in prompt.tools:
-        value = _at(sent, tool.path)
-        text = compact(_unmarked(value)) if isinstance(value, dict) else tool.wire or tool.raw
-        yield Segment("tools", tool.path, "tool", text.encode(), *_marker(tool.cache_marked, tool.path, sent))
+        text = tool.wire or tool.raw
+        yield Segment("tools", tool.path, "tool", text.encode(), tool.cache_marked, tool.cache_ttl)
 
 
-def _system(prompt: Prompt, sent: Any) -> Iterator[Segment]:
+def _system(prompt: Prompt, sent: _Body) -> Iterator[Segment]:
     for block in prompt.system:
         yield _segment("system", "", block, sent)
 
 
-def _messages(prompt: Prompt, sent: Any, known: Known) -> Iterator[Segment]:
+def _messages(prompt: Prompt, sent: _Body, known: Known) -> Iterator[Segment]:
     section = "system"
     for message in prompt.messages:
         section = section if message.role in _HEAD_ROLES else "messages"
@@ -71,20 +93,15 @@ def _messages(prompt: Prompt, sent: Any, known: Known) -> Iterator[Segment]:
         yield from found
 
 
-def _segment(section: str, role: str, block: Block, sent: Any) -> Segment:
-    text = block.raw
+def _segment(section: str, role: str, block: Block, sent: _Body) -> Segment:
+    text = block.wire
     if block.kind == "text":
         text = block.text + _beside_text(block.raw)
-    elif sent is not None:
-        value = _at(sent, block.path)
-        text = compact(_unmarked(value)) if isinstance(value, dict) else block.raw
-    marker = _marker(block.cache_marked, block.path, sent)
-    return Segment(section, block.path, block.kind, f"{role}:{text}\n".encode(), *marker)
-
-
-def _marker(marked: bool, path: str, sent: Any) -> tuple[bool, str]:  # noqa: FBT001 - the value itself
-    value = _at(sent, path) if marked else None
-    return marked, string(mapping(mapping(value).get("cache_control")).get("ttl"))
+    elif not text:
+        found = sent.at(block.path)
+        text = (as_sent(found) if found else "") or block.raw
+    ttl = block.cache_ttl if block.wire or not block.cache_marked else lifetime(sent.at(block.path))
+    return Segment(section, block.path, block.kind, f"{role}:{text}\n".encode(), block.cache_marked, ttl)
 
 
 _PLAIN = '","type":"text"}'
@@ -96,22 +113,3 @@ def _beside_text(raw: str) -> str:
         return ""
     rest = {key: each for key, each in mapping(loads(raw)).items() if key not in {"type", "text"}}
     return compact(rest) if rest else ""
-
-
-def _unmarked(value: Any) -> Any:
-    if isinstance(value, list):
-        return [_unmarked(each) for each in sequence(value)]
-    if isinstance(value, dict):
-        return {key: _unmarked(each) for key, each in unmarked(mapping(value)).items()}
-    return value
-
-
-_STEP = re.compile(r"([^.\[\]]+)|\[(\d+)\]")
-
-
-def _at(value: Any, path: str) -> Any:
-    """The value at a path like `messages[4].content[0]`; None when there is none."""
-    for key, index in _STEP.findall(path):
-        items = sequence(value)
-        value = mapping(value).get(key) if key else items[int(index)] if int(index) < len(items) else None
-    return value

@@ -6,7 +6,7 @@ Owns what of a block a tokenizer would be given, and which parts never are: base
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
-from pytest_agentlatency.wire.content import is_marked, media_head, unmarked
+from pytest_agentlatency.wire.content import as_sent, is_marked, lifetime, media_head, unmarked
 from pytest_agentlatency.wire.jsonedge import canonical, compact, mapping, sequence, string
 from pytest_agentlatency.wire.message import Block, Message, ToolDefinition
 
@@ -25,8 +25,9 @@ def _tool(value: Mapping[str, Any], path: str) -> ToolDefinition:
         name=string(value.get("name")) or string(value.get("mcp_server_name")) or string(value.get("type")),
         raw=canonical(plain),
         path=path,
-        wire=compact(plain),
+        wire=as_sent(value),
         cache_marked=is_marked(value),
+        cache_ttl=lifetime(value),
         deferred=value.get("defer_loading") is True,
     )
 
@@ -76,6 +77,8 @@ def _block(value: Mapping[str, Any], path: str, names: Names) -> Block:
         media=_media(value),
         cache_marked=marked,
         error=value.get("is_error") is True,
+        wire=as_sent(value),
+        cache_ttl=lifetime(value),
     )
 
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from pytest_agentlatency.wire.content import media_head
+from pytest_agentlatency.wire.content import as_sent, media_head
 from pytest_agentlatency.wire.draft import THINKING
 from pytest_agentlatency.wire.jsonedge import canonical, compact, mapping, sequence, string
 from pytest_agentlatency.wire.message import Block, Message, ToolDefinition
@@ -25,7 +25,7 @@ def tools(config: Mapping[str, Any]) -> tuple[ToolDefinition, ...]:
             continue
         kind = next(iter(each), "")
         name = string(mapping(each.get(kind)).get("name")) or kind
-        found.append(ToolDefinition(name, canonical(each), f"toolConfig.tools[{index}]", compact(each)))
+        found.append(ToolDefinition(name, canonical(each), f"toolConfig.tools[{index}]", as_sent(each)))
     return tuple(found)
 
 

@@ -7,7 +7,7 @@ import binascii
 from collections.abc import Mapping
 from typing import Any
 
-from pytest_agentlatency.wire.jsonedge import canonical
+from pytest_agentlatency.wire.jsonedge import canonical, compact, mapping, sequence, string
 
 _NO_PART = {"cache_control", "prompt_cache_breakpoint"}  # Anthropic and those who pass it on; OpenAI from GPT-5.6
 _JPEG = b"\xff\xd8"
@@ -42,6 +42,27 @@ def is_marked(value: Mapping[str, Any]) -> bool:
 def unmarked(value: Mapping[str, Any]) -> dict[str, Any]:
     """Copy an object without its own cache marker and without null members, which mean the same as missing ones."""
     return {key: each for key, each in value.items() if key not in _NO_PART and each is not None}
+
+
+def as_sent(value: Mapping[str, Any]) -> str:
+    """JSON of an object in its key order, without cache markers and nulls at any depth; empty when nested too deeply."""
+    try:
+        return compact(_bare(value))
+    except RecursionError:
+        return ""
+
+
+def _bare(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_bare(each) for each in sequence(value)]
+    if isinstance(value, dict):
+        return {key: _bare(each) for key, each in unmarked(mapping(value)).items()}
+    return value
+
+
+def lifetime(value: Mapping[str, Any]) -> str:
+    """How long the object's own breakpoint asks to be kept, as sent (`1h`); empty when it doesn't say."""
+    return string(mapping(value.get("cache_control")).get("ttl"))
 
 
 def params(body: Mapping[str, Any], taken: frozenset[str]) -> dict[str, str]:

@@ -10,7 +10,7 @@ from typing import Any
 
 from pytest_agentlatency.model.recording import Request, Response
 from pytest_agentlatency.model.usage import Usage
-from pytest_agentlatency.wire.content import media_head, params
+from pytest_agentlatency.wire.content import as_sent, media_head, params
 from pytest_agentlatency.wire.draft import TEXT, THINKING, TOOL_JSON, Draft
 from pytest_agentlatency.wire.frames import Frame, error_of_status, read
 from pytest_agentlatency.wire.jsonedge import canonical, compact, loads, mapping, sequence, string, tokens
@@ -168,11 +168,13 @@ def _declared(value: Mapping[str, Any], path: str) -> tuple[ToolDefinition, ...]
     for key, each in value.items():
         if key in {"functionDeclarations", "function_declarations"}:
             found.extend(
-                ToolDefinition(string(mapping(one).get("name")), canonical(one), f"{path}.{key}[{at}]", compact(one))
+                ToolDefinition(
+                    string(mapping(one).get("name")), canonical(one), f"{path}.{key}[{at}]", as_sent(mapping(one))
+                )
                 for at, one in enumerate(sequence(each))
             )
         else:
-            found.append(ToolDefinition(key, canonical({key: each}), f"{path}.{key}", compact({key: each})))
+            found.append(ToolDefinition(key, canonical({key: each}), f"{path}.{key}", as_sent({key: each})))
     return tuple(found)
 
 

@@ -33,6 +33,10 @@ class Block:
     """The block carries a cache breakpoint."""
     error: bool = False
     """A tool result that reports an error."""
+    wire: str = field(default="", compare=False)
+    """The block as it was sent: JSON in its key order, without cache markers and nulls. Empty: look into the body."""
+    cache_ttl: str = field(default="", compare=False)
+    """The lifetime that its breakpoint asks for, as sent (`1h`); known where `wire` is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +59,8 @@ class ToolDefinition:
     wire: str = ""
     """The definition as it was sent, key order kept: a set reordered is told from a set changed by this."""
     cache_marked: bool = False
+    cache_ttl: str = field(default="", compare=False)
+    """The lifetime that its breakpoint asks for, as sent (`1h`)."""
     deferred: bool = False
     """Not in the context until it is referenced."""
 

@@ -7,7 +7,7 @@ Owns that format's request, chunks, usage and errors. Refuses to know hosts; wha
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from pytest_agentlatency.model.recording import Request, Response
@@ -16,7 +16,8 @@ from pytest_agentlatency.wire import openai_content as content
 from pytest_agentlatency.wire.content import params
 from pytest_agentlatency.wire.draft import TEXT, THINKING, TOOL_JSON, Draft
 from pytest_agentlatency.wire.frames import Frame, error_of_status, read
-from pytest_agentlatency.wire.jsonedge import compact, loads, mapping, sequence, string, tokens
+from pytest_agentlatency.wire.histories import Histories
+from pytest_agentlatency.wire.jsonedge import compact, mapping, sequence, string, tokens
 from pytest_agentlatency.wire.message import Answer, Message, Prompt
 from pytest_agentlatency.wire.paths import path_of
 from pytest_agentlatency.wire.servertimes import Extras, collect, server_times
@@ -33,23 +34,21 @@ class OpenAIChat:
 
     name = "openai"
 
+    def __init__(self) -> None:
+        """Know no history yet; the ones met later save time and change no result."""
+        self._histories = Histories(_prompt_of, content.messages)
+
     def recognises(self, request: Request) -> bool:
         """Whether it is a chat completion."""
         return bool(_PATH.search(path_of(request.url))) and b'"messages"' in request.body
 
     def prompt(self, request: Request) -> Prompt:
         """Tools and messages of the request; the system messages at its head are the system prompt."""
-        body = mapping(loads(request.body))
+        prompt = self._histories.prompt(request.body)
         deployment = _DEPLOYMENT.search(path_of(request.url))
-        system, messages = content.split_system(content.messages(body.get("messages")))
-        return Prompt(
-            model=string(body.get("model")) or (deployment.group(1) if deployment else ""),
-            tools=content.tools(body.get("tools")),
-            system=system,
-            messages=messages,
-            params=params(body, _TAKEN),
-            streamed=body.get("stream") is True,
-        )
+        model = prompt.model or (deployment.group(1) if deployment else "")
+        system, messages = content.split_system(prompt.messages)
+        return replace(prompt, model=model, system=system, messages=messages)
 
     def answer(self, response: Response) -> Answer:
         """What the completion, its chunks or the error says."""
@@ -58,6 +57,17 @@ class OpenAIChat:
         for frame in body.frames:
             reading.take(frame)
         return reading.answer(response)
+
+
+def _prompt_of(body: Mapping[str, Any]) -> Prompt:
+    """Prompt of a decoded body, its system messages still among the others."""
+    return Prompt(
+        model=string(body.get("model")),
+        tools=content.tools(body.get("tools")),
+        messages=content.messages(body.get("messages")),
+        params=params(body, _TAKEN),
+        streamed=body.get("stream") is True,
+    )
 
 
 def usage_of(usage: Mapping[str, Any], timings: Mapping[str, Any] | None = None) -> Usage:

@@ -3,12 +3,13 @@
 Owns what of a message a tokenizer would be given. Refuses to know how an answer arrives.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
-from pytest_agentlatency.wire.content import data_url_head, is_marked, media_head, unmarked
+from pytest_agentlatency.wire.content import as_sent, data_url_head, is_marked, lifetime, media_head, unmarked
 from pytest_agentlatency.wire.draft import THINKING
-from pytest_agentlatency.wire.jsonedge import canonical, compact, mapping, sequence, string
+from pytest_agentlatency.wire.jsonedge import canonical, mapping, sequence, string
 from pytest_agentlatency.wire.message import Block, Message, ToolDefinition
 
 _SYSTEM = frozenset({"system", "developer"})
@@ -28,21 +29,26 @@ def _tool(value: Mapping[str, Any], path: str) -> ToolDefinition:
         name=name or string(value.get("type")),
         raw=canonical(plain),
         path=path,
-        wire=compact(plain),
+        wire=as_sent(value),
         cache_marked=is_marked(value),
+        cache_ttl=lifetime(value),
         deferred=value.get("defer_loading") is True,
     )
 
 
-def messages(value: Any) -> tuple[Message, ...]:
-    """Messages in the order sent; a result gets its tool's name from the call before it."""
-    names: dict[str, str] = {}
-    found: list[Message] = []
-    for index, each in enumerate(sequence(value)):
+def messages(value: Any, before: tuple[Message, ...] = ()) -> tuple[Message, ...]:
+    """Messages in the order sent, behind those read before; a result gets its tool's name from the call before it."""
+    names = dict(_named(before))
+    found = list(before)
+    for index, each in enumerate(sequence(value), len(before)):
         one = message(mapping(each), f"messages[{index}]", names)
-        names.update((block.id, block.name) for block in one.blocks if block.kind == "tool_use")
+        names.update(_named((one,)))
         found.append(one)
     return tuple(found)
+
+
+def _named(read: Iterable[Message]) -> Iterator[tuple[str, str]]:
+    return ((block.id, block.name) for each in read for block in each.blocks if block.kind == "tool_use")
 
 
 def split_system(found: tuple[Message, ...]) -> tuple[tuple[Block, ...], tuple[Message, ...]]:
@@ -59,7 +65,8 @@ def message(entry: Mapping[str, Any], path: str, names: Mapping[str, str] | None
     if role in {"tool", "function"}:
         id_ = string(entry.get("tool_call_id"))
         name = string(entry.get("name")) or (names or {}).get(id_, "")
-        return Message(role, (result(entry.get("content"), f"{path}.content", id_, name),), path)
+        found = result(entry.get("content"), f"{path}.content", id_, name)
+        return Message(role, (replace(found, wire=found.raw),), path)
     thoughts = tuple(_thought(text, f"{path}.reasoning_content") for text in reasoning(entry))
     calls = tuple(
         _call(mapping(each), f"{path}.tool_calls[{index}]")
@@ -84,6 +91,10 @@ def parts(value: Any, path: str) -> tuple[Block, ...]:
 
 def part(value: Mapping[str, Any], path: str) -> Block:
     """One content part."""
+    return replace(_part(value, path), wire=as_sent(value), cache_ttl=lifetime(value))
+
+
+def _part(value: Mapping[str, Any], path: str) -> Block:
     kind = string(value.get("type"))
     raw = canonical(unmarked(value))
     if kind in _TEXT_KINDS:
@@ -114,7 +125,8 @@ def result(value: Any, path: str, id_: str, name: str) -> Block:
 
 
 def _thought(text: str, path: str) -> Block:
-    return Block(THINKING, text, path, canonical({"reasoning": text}))
+    raw = canonical({"reasoning": text})
+    return Block(THINKING, text, path, raw, wire=raw)
 
 
 def _call(value: Mapping[str, Any], path: str) -> Block:
@@ -122,7 +134,7 @@ def _call(value: Mapping[str, Any], path: str) -> Block:
     name, id_ = string(function.get("name")), string(value.get("id"))
     arguments = string(function.get("arguments")) or string(function.get("input"))
     raw = canonical({"arguments": arguments, "id": id_, "name": name})
-    return Block("tool_use", arguments, path, raw, name, id_)
+    return Block("tool_use", arguments, path, raw, name, id_, wire=as_sent(value))
 
 
 def _inner_texts(value: Any) -> Iterator[str]:
