@@ -9,11 +9,13 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import takewhile
 from typing import NamedTuple, TypeVar
 
 from pytest_agentlatency.analysis.counters import Counter
+from pytest_agentlatency.analysis.inventory import Inventory, Listing
 from pytest_agentlatency.analysis.redundancy import Copy, Text, copies, unwrapped
-from pytest_agentlatency.analysis.tokens import Item, Ruler, Source, doubts, hidden_tokens, items, measure
+from pytest_agentlatency.analysis.tokens import Item, Ruler, Source, doubts, hidden_tokens
 from pytest_agentlatency.model.provenance import Provenance
 from pytest_agentlatency.model.usage import Tokens, Usage
 from pytest_agentlatency.wire.message import Prompt
@@ -131,25 +133,31 @@ class Ledger:
 _PROSE = frozenset({Source.SYSTEM, Source.USER, Source.ASSISTANT, Source.TOOL_RESULT, Source.DOCUMENT, Source.OTHER})
 
 
-def ledger(turns: Iterable[tuple[Prompt, Usage]], counter: Counter, *, called: Iterable[str] = ()) -> Ledger:
+def ledger(
+    turns: Iterable[tuple[Prompt, Usage]],
+    counter: Counter,
+    *,
+    called: Iterable[str] = (),
+    inventory: Inventory | None = None,
+) -> Ledger:
     """The account of a lane, given its effective prompts with their usages, in order.
 
     `called`: names of tools that answers called and no later request shows (the last answer's). A turn without usage,
-    or whose usage sums several passes, is estimated from its neighbours and marked so.
+    or whose usage sums several passes, is estimated from its neighbours and marked so. `inventory`: one that may know
+    the prompts already, with the same counter.
     """
     known = list(turns)
-    listed = [items(prompt) for prompt, _ in known]
-    counts = [[measure(item, counter) for item in each] for each in listed]
+    listings = list(map((inventory or Inventory(counter)).of, (prompt for prompt, _ in known)))
     model = known[0][0].model if known else ""
     fits = [
-        (sum(count), usage.context)
-        for count, (_, usage) in zip(counts, known, strict=True)
+        (sum(listing.sizes), usage.context)
+        for listing, (_, usage) in zip(listings, known, strict=True)
         if usage.context is not None and not usage.multi_pass
     ]
     ruler = Ruler.fit(fits, counter, model)
     books = _Books(ruler)
-    for (prompt, usage), each, count in zip(known, listed, counts, strict=True):
-        books.enter(prompt, usage, each, count)
+    for (prompt, usage), listing in zip(known, listings, strict=True):
+        books.enter(prompt, usage, listing)
     accounts, pieces = books.closed()
     names = {piece.name for piece in pieces if piece.source is Source.TOOL_CALL}
     return Ledger(accounts, pieces, frozenset(names | set(called)), counter, ruler, doubts(fits))
@@ -161,8 +169,8 @@ class _Open:
 
     item: Item
     since: int
-    until: int
-    turns: int = 1
+    until: int = 0
+    turns: int = 0
     tokens: int = 0
 
     def closed(self) -> Piece:
@@ -190,11 +198,11 @@ class _Books:
         self._held: list[_Open] = []
         self._hidden = 0
 
-    def enter(self, prompt: Prompt, usage: Usage, listed: Sequence[Item], counts: Sequence[int]) -> None:
+    def enter(self, prompt: Prompt, usage: Usage, listing: Listing) -> None:
         """Take in the next turn."""
-        self._held, fresh = self._carry(len(self._entries) + 1, listed)
+        self._held, fresh = self._carry(len(self._entries) + 1, listing.items)
         kept = sum(piece.tokens for piece in self._held)
-        estimates = [max(1, self._ruler.scaled(counts[index])) for index in fresh]
+        estimates = [max(1, self._ruler.scaled(listing.sizes[index])) for index in fresh]
         measured = usage.context is not None and not usage.multi_pass
         known = usage.context if measured else None
         context = Tokens(kept + sum(estimates) + self._hidden) if known is None else known
@@ -222,20 +230,19 @@ class _Books:
 
     def _carry(self, turn: int, listed: Sequence[Item]) -> tuple[list[_Open], list[int]]:
         """Match this turn's items with the pieces that the last turn held; what has no match is fresh."""
+        repeated = sum(1 for _ in takewhile(_same, zip(self._held, listed, strict=False)))
+        held = self._held[:repeated]
         spare: dict[tuple[Source, str, str], list[_Open]] = defaultdict(list)
-        for piece in reversed(self._held):
+        for piece in reversed(self._held[repeated:]):
             spare[_key(piece.item)].append(piece)
-        held: list[_Open] = []
         fresh: list[int] = []
-        for index, item in enumerate(listed):
+        for index, item in enumerate(listed[repeated:], repeated):
             same = spare.get(_key(item))
-            if same:
-                piece = same.pop()
-                piece.until, piece.turns = turn, piece.turns + 1
-            else:
-                piece = _Open(item, turn, turn)
+            if not same:
                 fresh.append(index)
-            held.append(piece)
+            held.append(same.pop() if same else _Open(item, turn))
+        for piece in held:
+            piece.until, piece.turns = turn, piece.turns + 1
         return held, fresh
 
     def _divide(self, prompt: Prompt, rest: int, estimates: Sequence[int]) -> list[int]:
@@ -261,13 +268,19 @@ def _key(item: Item) -> tuple[Source, str, str]:
     return item.source, item.name, item.raw or item.text
 
 
+def _same(pair: tuple[_Open, Item]) -> bool:
+    piece, item = pair
+    return piece.item is item or _key(piece.item) == _key(item)
+
+
 def apportion(total: int, weights: Sequence[int]) -> list[int]:
     """Whole numbers in proportion to the weights that add up to the total exactly (largest remainders)."""
     whole = sum(weights)
     if not whole:
         return [0] * len(weights)
     floors = [total * weight // whole for weight in weights]
-    order = sorted(range(len(weights)), key=lambda index: (-(total * weights[index] % whole), index))
+    rests = [total * weight % whole for weight in weights]
+    order = sorted(range(len(weights)), key=rests.__getitem__, reverse=True)  # of equal rests the first comes first
     for index in order[: total - sum(floors)]:
         floors[index] += 1
     return floors

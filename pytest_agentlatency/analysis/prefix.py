@@ -12,8 +12,8 @@ from typing import NamedTuple
 
 from pytest_agentlatency.analysis.breaks import Break, Place, Reading, Reason, params, shared_bytes
 from pytest_agentlatency.analysis.counters import Counter
+from pytest_agentlatency.analysis.inventory import Inventory
 from pytest_agentlatency.analysis.ledger import apportion
-from pytest_agentlatency.analysis.tokens import items, measure
 from pytest_agentlatency.analysis.wirebytes import Known, segments
 from pytest_agentlatency.model.usage import Tokens
 from pytest_agentlatency.wire.message import Prompt
@@ -87,10 +87,14 @@ def stable(turns: Iterable[TurnPrefix], except_: Collection[int] = (), compactio
     )
 
 
-def prefixes(lane: Iterable[Sent], counter: Counter) -> tuple[TurnPrefix, ...]:
-    """For each turn of a lane, what it shares with the turn before."""
+def prefixes(lane: Iterable[Sent], counter: Counter, inventory: Inventory | None = None) -> tuple[TurnPrefix, ...]:
+    """For each turn of a lane, what it shares with the turn before.
+
+    `inventory`: one that may know the prompts already, with the same counter.
+    """
     known: Known = {}
-    return compared([reading(sent, counter, None if sent.prompt.previous_id else known) for sent in lane])
+    shelf = inventory or Inventory(counter)
+    return compared([reading(sent, shelf, None if sent.prompt.previous_id else known) for sent in lane])
 
 
 def compared(lane: Sequence[Reading]) -> tuple[TurnPrefix, ...]:
@@ -106,18 +110,20 @@ def differences(first: Iterable[Sent], second: Iterable[Sent], counter: Counter)
     Used for a second pass under a shifted clock and another hash seed. A turn that only one run has is left out.
     """
     found: list[Break] = []
+    inventory = Inventory(counter)
     for turn, (one, other) in enumerate(zip(first, second, strict=False), 1):
-        before, after = reading(one, counter), reading(other, counter)
+        before, after = reading(one, inventory), reading(other, inventory)
         compared = _compare(turn, before, after).broken or _compare(turn, after, before).broken
         if compared:
             found.append(compared)
     return tuple(found)
 
 
-def reading(sent: Sent, counter: Counter, known: Known | None = None) -> Reading:
+def reading(sent: Sent, inventory: Inventory, known: Known | None = None) -> Reading:
     """A request, taken apart: its bytes piece by piece, with their tokens, which add up to the context when known."""
     parts = segments(sent.prompt, sent.body, known)
-    sizes = {item.path: measure(item, counter) for item in items(sent.prompt)}
+    listing = inventory.of(sent.prompt)
+    sizes = {item.path: size for item, size in zip(listing.items, listing.sizes, strict=True)}
     counts = [sizes.get(part.path, 0) for part in parts]
     return Reading(sent.prompt, parts, tuple(counts if sent.context is None else apportion(sent.context, counts)))
 

@@ -13,6 +13,7 @@ from pytest_agentlatency.analysis.breaks import Break, Reading, Reason
 from pytest_agentlatency.analysis.cacherules import CacheRules
 from pytest_agentlatency.analysis.cachestore import Breakpoints, Prefixes, Split, request_of
 from pytest_agentlatency.analysis.counters import Counter
+from pytest_agentlatency.analysis.inventory import Inventory
 from pytest_agentlatency.analysis.prefix import Sent, compared, reading
 from pytest_agentlatency.model.clock import Ns
 from pytest_agentlatency.model.usage import Usage
@@ -61,7 +62,8 @@ class CacheTurn:
 def simulate(requests: Iterable[Asked], rules: CacheRules, counter: Counter) -> tuple[CacheTurn, ...]:
     """What the cache would have done with each request. They share the cache, in the order given (that of sending)."""
     known = list(requests)
-    readings = [reading(each.sent, counter) for each in known]
+    inventory = Inventory(counter)
+    readings = [reading(each.sent, inventory) for each in known]
     broken = _breaks([each.lane for each in known], readings)
     cache = Prefixes(rules) if rules.match == "prefix" else Breakpoints(rules)
     turns: dict[int, int] = defaultdict(int)

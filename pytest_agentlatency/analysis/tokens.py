@@ -7,12 +7,12 @@ provider adds tokens that no request shows.
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import lru_cache
 from itertools import pairwise
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 from pytest_agentlatency.analysis.counters import Counter
 from pytest_agentlatency.analysis.images import image_tokens
@@ -66,12 +66,46 @@ def measure(item: Item, counter: Counter) -> int:
     return counter.count(item.text) + item.fixed
 
 
-def items(prompt: Prompt) -> tuple[Item, ...]:
+class Part(NamedTuple):
+    """What one message is in a context."""
+
+    items: tuple[Item, ...]
+    later: tuple[Item, ...]
+    """In later tool loops, for models that aren't shown their earlier thinking."""
+    asks: bool
+    """A user speaks in it rather than a tool: a tool loop starts there."""
+    replaces: bool
+    """Its summary stands for all before it (Anthropic's compaction block)."""
+
+
+def part_of(message: Message, model: str) -> Part:
+    """A message, taken apart. Depends on nothing beside it."""
+    kinds = {block.kind for block in message.blocks}
+    said = tuple(_message_items(message.blocks, message.role, model))
+    unthought = [block for block in message.blocks if block.kind not in _THINKING]
+    later = tuple(_message_items(unthought, message.role, model)) if kinds & _THINKING else said
+    return Part(said, later, message.role == "user" and "tool_result" not in kinds, "compaction" in kinds)
+
+
+def items(prompt: Prompt, part: Callable[[Message, str], Part] = part_of) -> tuple[Item, ...]:
     """Every piece of the context, in the provider's order: tools, system, messages, then answer schemas.
 
     Left out: tools that wait to be referenced, thinking that the provider drops, signatures, the bytes of images.
+    `part`: `part_of`, or who remembers what it gave.
     """
-    return (*_tool_items(prompt), *_system_items(prompt), *_message_items(prompt), *_param_items(prompt))
+    parts = [part(message, prompt.model) for message in prompt.messages]
+    return (*_tool_items(prompt), *_system_items(prompt), *_shown(parts, prompt.model), *_param_items(prompt))
+
+
+def _shown(parts: Sequence[Part], model: str) -> Iterator[Item]:
+    """The items of the messages that the model is shown; thinking where it keeps it, and of the current tool loop."""
+    start = max((index for index, part in enumerate(parts) if part.replaces), default=0)
+    asked = (index for index in range(len(parts) - 1, -1, -1) if parts[index].asks)
+    current = start if keeps_thinking(model) else max(start, next(asked, 0))
+    for part in parts[start:current]:
+        yield from part.later
+    for part in parts[current:]:
+        yield from part.items
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,36 +159,11 @@ def _system_items(prompt: Prompt) -> Iterator[Item]:
         yield _item(block, Source.SYSTEM, prompt.model, 0)
 
 
-def _message_items(prompt: Prompt) -> Iterator[Item]:
-    current = 0 if keeps_thinking(prompt.model) else loop_start(prompt.messages)
-    extra = frame_of(prompt.model).message
-    start = _compacted(prompt)
-    for index, message in enumerate(prompt.messages[start:], start):
-        first = extra
-        for block in message.blocks:
-            if block.kind in _THINKING and index < current:
-                continue
-            yield _item(block, _source(block, message.role), prompt.model, first)
-            first = 0
-
-
-def _compacted(prompt: Prompt) -> int:
-    """Index of the message whose summary stands for all before it (Anthropic's compaction block); 0 without one."""
-    holders = [
-        index
-        for index, message in enumerate(prompt.messages)
-        if any(block.kind == "compaction" for block in message.blocks)
-    ]
-    return holders[-1] if holders else 0
-
-
-def loop_start(messages: Sequence[Message]) -> int:
-    """Index of the last message in which a user spoke rather than a tool: the current tool loop starts there."""
-    for index in range(len(messages) - 1, -1, -1):
-        message = messages[index]
-        if message.role == "user" and not any(block.kind == "tool_result" for block in message.blocks):
-            return index
-    return 0
+def _message_items(blocks: Iterable[Block], role: str, model: str) -> Iterator[Item]:
+    extra = frame_of(model).message
+    for block in blocks:
+        yield _item(block, _source(block, role), model, extra)
+        extra = 0
 
 
 def keeps_thinking(model: str) -> bool:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from pytest_agentlatency.analysis.counters import Counter
+from pytest_agentlatency.analysis.inventory import Inventory
 from pytest_agentlatency.analysis.kvcache import KvSpec
 from pytest_agentlatency.analysis.ledger import Ledger, TurnAccount, ledger
 from pytest_agentlatency.analysis.prefix import Sent, Stability, TurnPrefix, prefixes, stable
@@ -65,17 +66,23 @@ class Account:
     counter: Counter
 
     @cached_property
+    def inventory(self) -> Inventory:
+        """What the prompts are made of."""
+        return Inventory(self.counter)
+
+    @cached_property
     def ledger(self) -> Ledger:
         """Who holds which tokens."""
         called = {block.name for turn in self.turns for block in turn.call.generated if block.name}
         usages = [turn.call.usage for turn in self.turns]
-        return ledger(zip(self.prompts, usages, strict=True), self.counter, called=called)
+        return ledger(zip(self.prompts, usages, strict=True), self.counter, called=called, inventory=self.inventory)
 
     @cached_property
     def prefixes(self) -> tuple[TurnPrefix, ...]:
         """What each request repeats of the one before it."""
         pairs = zip(self.prompts, self.turns, strict=True)
-        return prefixes((Sent(prompt, _body(turn), turn.call.usage.context) for prompt, turn in pairs), self.counter)
+        sent = (Sent(prompt, _body(turn), turn.call.usage.context) for prompt, turn in pairs)
+        return prefixes(sent, self.counter, self.inventory)
 
     @cached_property
     def cuts(self) -> Sequence[int]:
