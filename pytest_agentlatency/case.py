@@ -35,6 +35,7 @@ from pytest_agentlatency.cassette.errors import CassetteError
 from pytest_agentlatency.cassette.masks import Masks
 from pytest_agentlatency.cassette.redaction import Redaction, RedactionError
 from pytest_agentlatency.cassette.vcr import honoured
+from pytest_agentlatency.cassette.veil import Veil
 from pytest_agentlatency.cassette.vetting import vet
 from pytest_agentlatency.model import units
 from pytest_agentlatency.model.mode import Mode
@@ -252,7 +253,7 @@ class Case:
         """Why the run was stopped before the test's body."""
         if self.fatal or self._session is None:
             return self.fatal or self._asked_before()
-        return "\n\n".join(self._session.problems())
+        return Veil(self._session.learned).over("\n\n".join(self._session.problems()))
 
     def _asked_before(self) -> str:
         return str(self._refuser.failures[0]) if self._refuser.failures else ""
@@ -282,7 +283,7 @@ class Case:
         message = "\n\n".join(problems) or broken or settled.failure
         kept = self._keep(session, trustworthy=not problems, passed=passed and not message)
         word = {Mode.REPLAY: "replayed", Mode.RECORD: "recorded", Mode.LIVE: "live"}[session.plan.mode]
-        return Outcome(
+        outcome = Outcome(
             failure="\n".join(filter(None, [message, kept])) if message or kept.startswith("not recorded") else "",
             sections=(
                 *_noted(session.notes),
@@ -297,6 +298,7 @@ class Case:
             run=told.run,
             judgements=judgements,
         )
+        return _veiled(outcome, session) if outcome.failure or findings else outcome
 
     def _probed(self, session: Session) -> tuple[tuple[Finding, ...], tuple[str, ...]]:
         """What a second pass finds, or why there was none."""
@@ -401,6 +403,16 @@ def _with_findings(figures: Figures, findings: Sequence[Finding]) -> Figures:
         return unstable(compared(run, except_turns), findings, except_turns)
 
     return replace(figures, stability=stability)
+
+
+def _veiled(outcome: Outcome, session: Session) -> Outcome:
+    """What quotes the run's requests, without the secrets in them."""
+    veil = Veil.of(session.learned, (request.body for request in session.recorder.requests))
+    entry = outcome.entry and replace(
+        outcome.entry, headline=veil.over(outcome.entry.headline), volatile=veil.over(outcome.entry.volatile)
+    )
+    sections = tuple((title, veil.over(text)) for title, text in outcome.sections)
+    return replace(outcome, failure=veil.over(outcome.failure), sections=sections, entry=entry)
 
 
 def _noted(notes: Sequence[str]) -> tuple[tuple[str, str], ...]:

@@ -288,6 +288,11 @@ class Recorder:
         return len(self._attempts), done, returned, tools, pauses, handed_over, hash(self.bounds)
 
     @property
+    def requests(self) -> tuple[Request, ...]:
+        """The model requests seen so far, attempt by attempt."""
+        return tuple(each.request for each in self._attempts)
+
+    @property
     def observed_calls(self) -> int:
         """Model calls seen so far."""
         return len(self._calls)

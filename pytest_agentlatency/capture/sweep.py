@@ -18,6 +18,9 @@ from pytest_agentlatency.analysis.fits import Key
 from pytest_agentlatency.analysis.prefill import LatencyModel, NoFit, Sample
 from pytest_agentlatency.capture import transport
 from pytest_agentlatency.capture.session import Plan, Session
+from pytest_agentlatency.cassette.headers import clean_url
+from pytest_agentlatency.cassette.secrets import Learned
+from pytest_agentlatency.cassette.veil import Veil
 from pytest_agentlatency.model.mode import Mode
 
 OUTPUT_TOKENS = 4
@@ -55,6 +58,11 @@ class Endpoint:
     def address(self) -> str:
         """Where requests go."""
         return f"{self.url.rstrip('/')}/{'v1/messages' if self.api == 'anthropic' else 'chat/completions'}"
+
+    @property
+    def shown(self) -> str:
+        """The address as it may be shown."""
+        return Veil(Learned([self.key])).over(clean_url(self.address))
 
     @property
     def headers(self) -> Mapping[str, str]:
@@ -180,7 +188,7 @@ class Sweep:
             return None
         reading = next(iter(assembly.read(recording)), None)
         if reading is None:
-            msg = f"no model call was recognised at {self.endpoint.address}: is --api {self.endpoint.api!r} right?"
+            msg = f"no model call was recognised at {self.endpoint.shown}: is --api {self.endpoint.api!r} right?"
             raise SweepError(msg)
         self.key = fits.key_of(reading)
         if reading.call.usage.context and tokens > _WARM_UP:
@@ -197,16 +205,19 @@ class Sweep:
             ) as response:
                 body = b"".join(response.iter_bytes())
         except family.HTTPError as error:
-            msg = f"{endpoint.address} can't be reached: {type(error).__name__}: {error}"
-            raise SweepError(msg) from None
+            raise self._fails(f"can't be reached: {type(error).__name__}: {error}") from None
         return None if response.status_code < _FIRST_ERROR else (response.status_code, body.decode(errors="replace"))
 
     def _refused(self, status: int, said: str, tokens: int) -> None:
         if status in _TOO_LARGE and self.samples:
             self.notes.append(f"{tokens:,} tokens were refused with status {status}.")
             return
-        msg = f"{self.endpoint.address} answered {status}: {said[:_SNIPPET]}"
-        raise SweepError(msg)
+        raise self._fails(f"answered {status}: {said}")
+
+    def _fails(self, said: str) -> SweepError:
+        """What went wrong at the endpoint; some echo the key."""
+        shown = Veil(Learned([self.endpoint.key])).over(said)
+        return SweepError(f"{self.endpoint.shown} {shown[:_SNIPPET]}")
 
 
 def prompt(characters: int) -> str:

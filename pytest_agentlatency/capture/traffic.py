@@ -15,6 +15,7 @@ from pytest_agentlatency.capture.virtual_time import Pace, VirtualTime
 from pytest_agentlatency.cassette.matching import Match, Matcher, Unmatched
 from pytest_agentlatency.cassette.redaction import Redaction, RedactionError
 from pytest_agentlatency.cassette.secrets import Learned
+from pytest_agentlatency.cassette.veil import Veil
 from pytest_agentlatency.model.recording import Attempt, Outcome, Request
 from pytest_agentlatency.model.run import Verdict
 from pytest_agentlatency.wire import registry
@@ -101,7 +102,7 @@ class Player:
 
     def fail(self, message: str) -> RunFailedError:
         """Note a failure, so that it is told even where the agent swallows the exception; returns it to raise."""
-        failure = self.stopping(message)
+        failure = self.stopping(Veil(self.learned).over(message))
         self.failures.append(failure)
         return failure
 

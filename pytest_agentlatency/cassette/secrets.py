@@ -103,6 +103,17 @@ def scan(fields: Iterable[tuple[str, bytes | str]], learned: Learned = NOTHING_L
     return tuple(found)
 
 
+def standing(contents: Iterable[bytes | str], learned: Learned = NOTHING_LEARNED) -> Iterator[str]:
+    """Yield the secrets that stand in these contents, as they stand there, for whoever hides them elsewhere."""
+    clean: set[str] = set()
+    for content in contents:
+        text = content.decode("utf-8", "replace") if isinstance(content, bytes) else content
+        for _, piece in _pieces(text):
+            if piece not in clean:
+                clean.add(piece)
+                yield from (piece[start:end] for start, end, _ in _spans(piece, learned))
+
+
 def hidden(text: str, learned: Learned = NOTHING_LEARNED) -> str:
     """Return the text with every character of a secret replaced; the length stays.
 

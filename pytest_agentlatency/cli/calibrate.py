@@ -61,7 +61,7 @@ def command(  # noqa: PLR0913 - one parameter an option
     try:
         with Sweep(endpoint, sizes(calls, least, most)) as sweep:
             click.echo(
-                f"{endpoint.address}, model {model!r}: up to {calls} calls, about {sweep.tokens:,} input tokens in all "
+                f"{endpoint.shown}, model {model!r}: up to {calls} calls, about {sweep.tokens:,} input tokens in all "
                 f"({least:,} to {most:,} each), {OUTPUT_TOKENS} output tokens each. Nothing is read from a cache."
             )
             if not yes:

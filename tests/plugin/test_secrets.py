@@ -121,3 +121,80 @@ def test_agent(url):
     result.assert_outcomes(failed=1)
     result.stdout.fnmatch_lines(["*other HTTP 1 request body*: *"])
     assert suite.files() == []
+
+
+# --- what is shown
+
+
+def test_a_key_in_a_path_is_told_by_no_message_of_ours(suite):
+    """A bot's address holds its token; what the cassette lacks is named all the same."""
+    suite.written()
+    suite.write(f"""
+import requests
+
+@pytest.mark.agent_latency
+def test_agent(url):
+    loop(url)
+    requests.get("https://api.example.com/bot/{TOKEN}/send")
+""")
+    result = suite.run("--tb=short", "--no-showlocals", "-rA")
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(["requests asked for GET https://api.example.com/bot/*/send, which the cassette*"])
+    result.stdout.no_fnmatch_line(f"*{TOKEN}*")
+
+
+GATEWAY = f"""
+import anthropic
+
+@pytest.mark.agent_latency(drift="strict")
+@pytest.mark.latency_budget("prefix stable")
+def test_agent(agent_run, url):
+    with anthropic.Anthropic(base_url=url + "/KEY", api_key="{TOKEN}", max_retries=0) as client:
+        try:
+            ask(client, [{{"role": "user", "content": "hi"}}])
+        except anthropic.APIError:
+            pass
+"""
+
+
+def test_an_error_that_echoes_the_key_adds_nothing_to_what_the_sdk_says(suite):
+    """The gateway's address holds the key, and its 404 says it back: the agent swallows that, we tell nothing of it."""
+    suite.write(GATEWAY.replace("/KEY", f"/{TOKEN}"))
+    result = suite.run("--latency-mode=record", "-rA")
+    result.assert_outcomes(failed=1)
+    assert TOKEN in suite.model.requests[0].path
+    result.stdout.fnmatch_lines(["*not recorded: the run holds what looks like secrets*"])
+    result.stdout.no_fnmatch_line(f"*{TOKEN}*")
+    assert suite.files() == []
+
+
+def test_a_drifted_address_is_shown_without_the_key_in_it(suite):
+    suite.written(GATEWAY.replace("/KEY", ""))
+    suite.write(GATEWAY.replace("/KEY", f"/{TOKEN}"))
+    result = suite.run("-rA")
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(["*first difference: url"])
+    result.stdout.no_fnmatch_line(f"*{TOKEN}*")
+
+
+@pytest.mark.parametrize("secret", [TOKEN, KEY], ids=["a token", "a key longer than what is quoted"])
+@pytest.mark.parametrize("system", ["Use SECRET at {number}.", "{number} uses SECRET.", "Use SECRET{number}."])
+def test_the_evidence_of_a_broken_budget_shows_no_part_of_a_secret(suite, secret, system):
+    """What broke the prefix is quoted from where it differs, in the middle of a secret, too; the place is told."""
+    suite.write(f"""
+import anthropic
+
+@pytest.mark.agent_latency
+@pytest.mark.latency_budget("prefix stable")
+def test_agent(agent_run, url):
+    with anthropic.Anthropic(base_url=url, api_key="not-a-key") as client:
+        messages = [{{"role": "user", "content": "hi"}}]
+        for number in range(3):
+            message = ask(client, messages, system=f"{system.replace("SECRET", secret)}")
+            messages += [{{"role": "assistant", "content": "Yes."}}, {{"role": "user", "content": "go on"}}]
+""")
+    result = suite.run("--latency-mode=record", "-rA")
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(["*turn 2: system_changed at system*"])
+    for start in range(0, len(secret) - 12, 4):
+        assert secret[start : start + 12] not in result.stdout.str()

@@ -57,6 +57,16 @@ def test_a_refusal_ends_with_2_and_the_endpoints_words(tmp_path):
     assert not list(tmp_path.iterdir())
 
 
+def test_an_endpoint_that_echoes_the_key_is_told_without_it():
+    """In its address, and in what it answers."""
+    key = "our-gateway-9f3a7c21e5"
+    with SimulatedModel() as model, Sweep(Endpoint(f"{model.url}/{key}", "local", key=key), (200,)) as sweep:
+        with pytest.raises(SweepError, match=r"answered 404: .*the simulated model has no POST /•+/v1/mess") as told:
+            sweep.run()
+    assert key in model.requests[0].path
+    assert key not in str(told.value)
+
+
 def test_a_prompt_that_is_too_large_ends_the_larger_ones_only():
     faults = {3: Refuse(400)}  # the warm-up, the smallest, then the largest
     with (
