@@ -205,16 +205,18 @@ class Sweep:
             ) as response:
                 body = b"".join(response.iter_bytes())
         except family.HTTPError as error:
-            raise self._fails(f"can't be reached: {type(error).__name__}: {error}") from None
+            said = f"can't be reached: {type(error).__name__}: {error}"
+            raise self._failure(said) from None
         return None if response.status_code < _FIRST_ERROR else (response.status_code, body.decode(errors="replace"))
 
     def _refused(self, status: int, said: str, tokens: int) -> None:
         if status in _TOO_LARGE and self.samples:
             self.notes.append(f"{tokens:,} tokens were refused with status {status}.")
             return
-        raise self._fails(f"answered {status}: {said}")
+        answer = f"answered {status}: {said}"
+        raise self._failure(answer)
 
-    def _fails(self, said: str) -> SweepError:
+    def _failure(self, said: str) -> SweepError:
         """What went wrong at the endpoint; some echo the key."""
         shown = Veil(Learned([self.endpoint.key])).over(said)
         return SweepError(f"{self.endpoint.shown} {shown[:_SNIPPET]}")

@@ -60,9 +60,12 @@ def test_a_refusal_ends_with_2_and_the_endpoints_words(tmp_path):
 def test_an_endpoint_that_echoes_the_key_is_told_without_it():
     """In its address, and in what it answers."""
     key = "our-gateway-9f3a7c21e5"
-    with SimulatedModel() as model, Sweep(Endpoint(f"{model.url}/{key}", "local", key=key), (200,)) as sweep:
-        with pytest.raises(SweepError, match=r"answered 404: .*the simulated model has no POST /•+/v1/mess") as told:
-            sweep.run()
+    with (
+        SimulatedModel() as model,
+        Sweep(Endpoint(f"{model.url}/{key}", "local", key=key), (200,)) as sweep,
+        pytest.raises(SweepError, match=r"answered 404: .*the simulated model has no POST /•+/v1/mess") as told,
+    ):
+        sweep.run()
     assert key in model.requests[0].path
     assert key not in str(told.value)
 
