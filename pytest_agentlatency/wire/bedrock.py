@@ -1,9 +1,8 @@
-"""Amazon Bedrock: Converse (`/model/ID/converse`, `-stream`), and InvokeModel with the bodies of the models behind it.
+"""Amazon Bedrock's Converse (`/model/ID/converse`, `-stream`).
 
-Owns Converse's blocks, events and usage, and the envelope of an invocation. Refuses to know Anthropic's own format.
+Owns its blocks, events and usage. Refuses to know the formats of the models behind it: see `bedrock_invoke`.
 """
 
-import binascii
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -13,26 +12,20 @@ from urllib.parse import unquote
 from pytest_agentlatency.model.provenance import Provenance
 from pytest_agentlatency.model.recording import Request, Response
 from pytest_agentlatency.model.usage import Tokens, Usage
-from pytest_agentlatency.wire import anthropic
 from pytest_agentlatency.wire import bedrock_content as content
 from pytest_agentlatency.wire.content import params
 from pytest_agentlatency.wire.draft import TEXT, THINKING, TOOL_JSON, Draft
 from pytest_agentlatency.wire.frames import Body, Frame, error_of_status, read
-from pytest_agentlatency.wire.jsonedge import arguments, compact, loads, mapping, number, sequence, string, tokens
-from pytest_agentlatency.wire.message import Answer, Message, Prompt
-from pytest_agentlatency.wire.openai_content import parts
+from pytest_agentlatency.wire.jsonedge import arguments, compact, loads, mapping, sequence, string, tokens
+from pytest_agentlatency.wire.message import Answer, Prompt
 from pytest_agentlatency.wire.paths import path_of
 from pytest_agentlatency.wire.servertimes import Extras, collect, server_times
 
 _CONVERSE = re.compile(r"/model/(?P<model>[^/]+)/converse(?P<stream>-stream)?$")
-_INVOKE = re.compile(r"/model/(?P<model>[^/]+)/invoke(?P<stream>-with-response-stream)?$")
 _TAKEN = frozenset({"system", "messages", "toolConfig"})
-_INVOKE_TAKEN = frozenset({"prompt", "inputText"})
-_ASKS = (b'"messages"', b'"prompt"', b'"inputText"')
 _EVENTS = frozenset(
     {"contentBlockStart", "contentBlockDelta", "contentBlockStop", "messageStart", "messageStop", "metadata"}
 )
-_INVOCATION = "amazon-bedrock-invocationMetrics"
 
 
 class BedrockConverse:
@@ -46,52 +39,11 @@ class BedrockConverse:
 
     def prompt(self, request: Request) -> Prompt:
         """Tools, system and messages of the request; a cache point marks the block before it."""
-        body = mapping(loads(request.body))
-        found = _CONVERSE.search(path_of(request.url))
-        return _prompt(body, found)
+        return with_path(prompt_of(mapping(loads(request.body))), _CONVERSE.search(path_of(request.url)))
 
     def answer(self, response: Response) -> Answer:
         """What the response, its events or the error says."""
-        return _converse_answer(read(response), response)
-
-
-class BedrockInvoke:
-    """The `Provider` of Bedrock's InvokeModel: Claude and Nova as themselves, other models by their text and counts."""
-
-    name = "bedrock-invoke"
-
-    def recognises(self, request: Request) -> bool:
-        """Whether it invokes a model that generates text."""
-        return bool(_INVOKE.search(path_of(request.url))) and any(key in request.body for key in _ASKS)
-
-    def prompt(self, request: Request) -> Prompt:
-        """What the body puts before the model; its model stands in the path."""
-        body = mapping(loads(request.body))
-        found = _INVOKE.search(path_of(request.url))
-        if "anthropic_version" in body:
-            return replace(anthropic.prompt_of(body), model=_model(found), streamed=_streams(found))
-        if "messages" in body:
-            return _prompt(body, found)
-        key = "prompt" if "prompt" in body else "inputText"
-        return Prompt(
-            model=_model(found),
-            messages=(Message("user", parts(body.get(key), key), key),),
-            params=params(body, _INVOKE_TAKEN),
-            streamed=_streams(found),
-        )
-
-    def answer(self, response: Response) -> Answer:
-        """What the response says, read as the format that its first message shows."""
-        body = _unwrapped(read(response))
-        first = mapping(body.frames[0].value if body.frames else None)
-        if string(first.get("type")):
-            reading = anthropic.Reading(streamed=body.streamed)
-            for frame in body.frames:
-                reading.take(frame.value, frame.chunk)
-            return reading.answer(response)
-        found = _converse_answer(body, response)
-        counted = _counted(body, response)
-        return found if found.usage.provenance is Provenance.MEASURED else replace(found, usage=counted)
+        return answer_of(read(response), response)
 
 
 def usage_of(usage: Mapping[str, Any]) -> Usage:
@@ -112,26 +64,24 @@ def _count(usage: Mapping[str, Any], *names: str) -> Tokens:
     return next((found for name in names if (found := tokens(usage.get(name))) is not None), Tokens(0))
 
 
-def _prompt(body: Mapping[str, Any], found: re.Match[str] | None) -> Prompt:
+def prompt_of(body: Mapping[str, Any]) -> Prompt:
+    """Prompt of a decoded request body; model and streaming stand in the path."""
     return Prompt(
-        model=_model(found),
+        model="",
         tools=content.tools(mapping(body.get("toolConfig"))),
         system=content.blocks(body.get("system"), "system", {}),
         messages=content.messages(body.get("messages")),
         params=params(body, _TAKEN) | content.tool_params(mapping(body.get("toolConfig"))),
-        streamed=_streams(found),
     )
 
 
-def _model(found: re.Match[str] | None) -> str:
-    return unquote(found["model"]) if found else ""
+def with_path(prompt: Prompt, path: re.Match[str] | None) -> Prompt:
+    """The prompt with what the path says beside it, in its groups `model` and `stream`."""
+    return replace(prompt, model=unquote(path["model"]), streamed=bool(path["stream"])) if path else prompt
 
 
-def _streams(found: re.Match[str] | None) -> bool:
-    return bool(found and found["stream"])
-
-
-def _converse_answer(body: Body, response: Response) -> Answer:
+def answer_of(body: Body, response: Response) -> Answer:
+    """What a decoded body, whole or as events, says."""
     reading = _Reading(streamed=body.streamed)
     for frame in body.frames:
         reading.take(frame)
@@ -253,30 +203,3 @@ def _error(response: Response) -> str:
     """Error type of an AWS response: its `x-amzn-errortype` header, without the namespace after the colon."""
     named = response.header("x-amzn-errortype") or ""
     return named.partition(":")[0] if error_of_status(response.status) and named else error_of_status(response.status)
-
-
-def _unwrapped(body: Body) -> Body:
-    """Take the envelope off an invocation's stream: each payload is `{"bytes": base64 of the model's own event}`."""
-    return replace(body, frames=tuple(_unwrap(frame) for frame in body.frames))
-
-
-def _unwrap(frame: Frame) -> Frame:
-    inner = mapping(frame.value).get("bytes")
-    if not isinstance(inner, str):
-        return frame
-    try:
-        return replace(frame, value=loads(binascii.a2b_base64(inner)), name="")
-    except ValueError:
-        return replace(frame, value=None, name="")
-
-
-def _counted(body: Body, response: Response) -> Usage:
-    """Usage of a model whose body has none that we know: Bedrock counts in headers, or in a stream's last event."""
-    metrics: Mapping[str, Any] = {}
-    for frame in body.frames:
-        metrics = mapping(mapping(frame.value).get(_INVOCATION)) or metrics
-    found = {
-        "inputTokens": metrics.get("inputTokenCount", number(response.header("x-amzn-bedrock-input-token-count"))),
-        "outputTokens": metrics.get("outputTokenCount", number(response.header("x-amzn-bedrock-output-token-count"))),
-    }
-    return usage_of({key: value for key, value in found.items() if value is not None})

@@ -10,7 +10,8 @@ from typing import cast
 
 from pytest_agentlatency.model.recording import Request
 from pytest_agentlatency.wire.anthropic import Anthropic
-from pytest_agentlatency.wire.bedrock import BedrockConverse, BedrockInvoke
+from pytest_agentlatency.wire.bedrock import BedrockConverse
+from pytest_agentlatency.wire.bedrock_invoke import BedrockInvoke
 from pytest_agentlatency.wire.cohere import Cohere
 from pytest_agentlatency.wire.completions import OpenAICompletions
 from pytest_agentlatency.wire.gemini import Gemini

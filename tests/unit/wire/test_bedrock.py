@@ -1,14 +1,12 @@
-"""Bedrock: Converse as JSON and as an event stream, and what other models' invocations say."""
+"""Bedrock's Converse, as JSON and as an event stream."""
 
-import base64
 import json
 
 from pytest_agentlatency.model.recording import Response
-from pytest_agentlatency.wire.anthropic import Anthropic
-from pytest_agentlatency.wire.bedrock import BedrockConverse, BedrockInvoke
+from pytest_agentlatency.wire.bedrock import BedrockConverse
 from tests.support.wire import bedrock_stream, binary_frame, post, whole
 
-PROVIDER, INVOKE = BedrockConverse(), BedrockInvoke()
+PROVIDER = BedrockConverse()
 URL = "https://bedrock-runtime.**.amazonaws.com/model/eu.anthropic.claude-sonnet-4-5%3A0/"
 USAGE = {"inputTokens": 3, "outputTokens": 40, "totalTokens": 5_801, "cacheReadInputTokens": 5_758}
 CALL = {"toolUseId": "t1", "name": "track", "input": {"id": 7}}
@@ -121,59 +119,3 @@ def test_answer_is_the_history_of_the_next_request():
     answer = PROVIDER.answer(bedrock_stream(*RICH))
     sent = PROVIDER.prompt(post(URL + "converse", {"messages": [{"role": "assistant", "content": CONTENT}]}))
     assert [block.raw for block in answer.message.blocks] == [block.raw for block in sent.messages[0].blocks]
-
-
-# InvokeModel
-
-
-def enveloped(*events):
-    payloads = (
-        json.dumps({"bytes": base64.b64encode(json.dumps(event).encode()).decode()}).encode() for event in events
-    )
-    frames = (binary_frame({":message-type": "event", ":event-type": "chunk"}, payload) for payload in payloads)
-    return Response(200, (), tuple(frames))
-
-
-CLAUDE = (
-    {"type": "message_start", "message": {"id": "m", "model": "c", "usage": {"input_tokens": 25, "output_tokens": 1}}},
-    {"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}},
-    {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": "Lost."}},
-    {"type": "message_delta", "delta": {"stop_reason": "end_turn"}, "usage": {"output_tokens": 15}},
-    {
-        "type": "message_stop",
-        "amazon-bedrock-invocationMetrics": {
-            "inputTokenCount": 25, "outputTokenCount": 15, "invocationLatency": 900, "firstByteLatency": 400,
-        },
-    },
-)  # fmt: skip
-
-
-def test_claude_invoked_is_claude_with_the_server_s_own_times():
-    answer = INVOKE.answer(enveloped(*CLAUDE))
-    assert (answer.usage.context, answer.usage.output, answer.stop_reason) == (25, 15, "end_turn")
-    assert (answer.marks.first_token, answer.blocks[0].text) == (2, "Lost.")
-    assert (answer.server.ttft, answer.server.total) == (400_000_000, 900_000_000)
-
-
-def test_claude_s_prompt_is_read_as_anthropic_reads_it():
-    body = {"anthropic_version": "bedrock-2023-05-31", "max_tokens": 9, "messages": [{"role": "user", "content": "Hi"}]}
-    request = post(URL + "invoke-with-response-stream", body)
-    found = INVOKE.prompt(request)
-    assert INVOKE.recognises(request)
-    assert (found.model, found.streamed) == ("eu.anthropic.claude-sonnet-4-5:0", True)
-    assert found.messages == Anthropic().prompt(post("/v1/messages", body)).messages
-
-
-def test_nova_invoked_speaks_converse():
-    events = [{kind: value} for kind, value in RICH]
-    events[-1]["amazon-bedrock-invocationMetrics"] = {"firstByteLatency": 400}
-    answer = INVOKE.answer(enveloped(*events))
-    assert answer.message == PROVIDER.answer(bedrock_stream(*RICH)).message
-    assert (answer.usage.context, answer.server.ttft, answer.unknown_events) == (5_761, 400_000_000, ())
-    assert INVOKE.answer(whole(WHOLE)).usage.context == 5_761
-
-
-def test_other_models_are_counted_in_headers():
-    answer = INVOKE.answer(whole({"generation": "x", "z": 1}, x_amzn_bedrock_input_token_count="12"))
-    assert (answer.usage.context, answer.usage.output) == (12, None)
-    assert INVOKE.prompt(post(URL + "invoke", {"prompt": "Hi", "temperature": 0})).blocks[0].text == "Hi"
