@@ -158,7 +158,7 @@ def _values(node: Node) -> Iterable[Node]:
 
 
 def _read_headers(node: Node) -> Headers:
-    return tuple((name, value) for name, values in fields(node).items() for value in values)
+    return normal(tuple((name, value) for name, values in fields(node).items() for value in values))
 
 
 def _read_response(node: Node, limits: Limits) -> Response:

@@ -247,6 +247,12 @@ def test_headers_are_stored_in_lower_case_and_in_order_of_name():
     assert back.response.headers == (("content-type", "text/event-stream"), ("x-a", "1"), ("x-b", "2"), ("x-b", "3"))
 
 
+def test_header_names_that_an_edit_put_in_upper_case_are_read_as_they_are_written():
+    text = dumps(some.session(1)).replace(b"content-type:", b"Content-Type:")
+    found = loads(text, "x")
+    assert loads(dumps(found), "x").recording == found.recording
+
+
 def test_every_number_is_a_nanosecond_and_every_series_one_line():
     text = dumps(some.session(1)).decode()
     ours = yaml.safe_load(text)["interactions"][0]["response"]["agentlatency"]
