@@ -18,8 +18,8 @@ def block(after: str) -> str:
 
 
 def masked(text: str) -> str:
-    """What differs from run to run and machine to machine: times, and with them shares."""
-    text = re.sub(r"recorded \d{4}-\d\d-\d\dT\S+", "recorded TIME", text)
+    """What differs from run to run and machine to machine: times, with them shares, and where a line is folded."""
+    text = re.sub(r"\s+", " ", re.sub(r"recorded \d{4}-\d\d-\d\dT\S+", "recorded TIME", text))
     return re.sub(r"\d+(\.\d+)? (ms|s)\b|\b\d+(\.\d+)?%", "#", text)
 
 

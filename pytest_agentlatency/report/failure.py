@@ -3,11 +3,16 @@
 Owns the order of things in the message. Refuses to judge and to know pytest.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from textwrap import wrap
 
 from pytest_agentlatency.budgets.verdict import HEADLINE, Judgement, Ruling
 from pytest_agentlatency.model.run import Run
 from pytest_agentlatency.report import table
+
+WIDTH = 100
+"""Columns of a message and of the budgets' section; a line that needs more is continued below, indented."""
+_RULING = 14  # columns of a ruling and the gap behind it
 
 
 def message(judgements: Sequence[Judgement], run: Run, *, strict: bool = False) -> str:
@@ -23,7 +28,7 @@ def message(judgements: Sequence[Judgement], run: Run, *, strict: bool = False) 
         lines += _told(judgement, told_already=lines)
     step = next((each.overrun.next_step for each in failed if each.overrun and each.overrun.next_step), "")
     lines += [f"next step: {step}"] if step else []
-    return "\n".join([*lines, *_recorded(run)]).rstrip()
+    return "\n".join(_folded([*lines, *_recorded(run)])).rstrip()
 
 
 def _failed(judgements: Sequence[Judgement], *, strict: bool) -> list[Judgement]:
@@ -47,6 +52,13 @@ def _told(judgement: Judgement, told_already: Sequence[str]) -> list[str]:
     return [f"{judgement.phrase.text!r}: {_headline(judgement)}", *new, ""]
 
 
+def _folded(lines: Iterable[str], indent: int = 0) -> Iterator[str]:
+    """The lines within the width. No word is cut: a path or a name stays whole, though it be longer."""
+    for line in lines:
+        further = " " * (indent or len(line) - len(line.lstrip()) + 2)
+        yield from wrap(line, WIDTH, subsequent_indent=further, break_long_words=False, break_on_hyphens=False) or [""]
+
+
 def _recorded(run: Run) -> Iterator[str]:
     if run.facts.recorded:
         yield f"recorded {run.facts.recorded}"
@@ -56,7 +68,7 @@ def sections(run: Run, judgements: Sequence[Judgement], width: int = 80) -> list
     """Titles and texts for a test's report: the table, and the budgets one by one."""
     found = [("latency: turns and phases", "\n".join(table.turns(run, width)))]
     if judgements:
-        found.append(("latency: budgets", "\n".join(budgets(judgements))))
+        found.append(("latency: budgets", "\n".join(_folded(budgets(judgements), _RULING))))
     return found
 
 

@@ -92,9 +92,9 @@ def _basis(judgement: Judgement) -> str:
     figures = [point.figure for point in ((judgement.point,) if judgement.point else judgement.points)]
     if not subject.clock:
         return _BASES[0]
-    if any(figure.provenance is Provenance.PROJECTED for figure in figures):
-        return _BASES[1]
-    return _BASES[3] if any(figure.caution for figure in figures) else _BASES[2]
+    if any(figure.caution and figure.provenance is not Provenance.PROJECTED for figure in figures):
+        return _BASES[3]
+    return _BASES[1] if any(figure.provenance is Provenance.PROJECTED for figure in figures) else _BASES[2]
 
 
 def lines(entries: Sequence[Entry], verbosity: int = 0) -> list[str]:

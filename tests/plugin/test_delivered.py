@@ -72,7 +72,7 @@ def test_told_in_a_replay_only_it_is_unknown_and_the_test_says_what_to_do(suite)
     result.assert_outcomes(failed=1)
     result.stdout.fnmatch_lines([
         "*not measured: delivered at turn 1*",
-        "*didn't call agent_run.delivered() in this turn when it was recorded; record it again*",
+        "*didn't call agent_run.delivered() in this turn when it was recorded; record*",
         "the agent hands its output on at turn 1, and the cassette doesn't say when: *",
     ])  # fmt: skip
     assert told(suite)[1] is None

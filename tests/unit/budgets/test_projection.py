@@ -99,6 +99,7 @@ def test_growth_of_projected_times_is_advice():
     judgement = ruled("turn time growth is constant", found, figures)
     assert judgement.ruling is Ruling.ADVICE
     assert "tokens only" in judgement.reason
+    assert all(point.figure.caution.startswith("tokens only") for point in judgement.points)
 
 
 def test_the_message_names_what_cost_most():

@@ -6,9 +6,9 @@ from pytest_agentlatency.budgets.nearest import _examples
 from pytest_agentlatency.budgets.phrase import parse
 from pytest_agentlatency.budgets.verdict import HEADLINE, Judgement
 from pytest_agentlatency.model.recording import Facts
-from pytest_agentlatency.model.run import Run
+from pytest_agentlatency.model.run import Change, Drift, Retiming, Run, Verdict
 from pytest_agentlatency.report.failure import budgets, message, sections
-from tests.support.plain_runs import grown
+from tests.support.plain_runs import grown, run_of, turn, usage
 from tests.support.run_strategies import a_few, runs
 
 RUN = grown(1000, 2000, 3000, 4000, 5000, 6000, facts=Facts(recorded="2026-03-01T10:00:00Z"))
@@ -26,9 +26,30 @@ def test_one_broken_budget():
         "  turn 6: 50% (500 ms of 1.00 s), limit 40% inclusive, measured",
         "  context by turn: 1,000  2,000  3,000  4,000  5,000  6,000",
         "",
-        "next step: shrink the context: it grew from 1,000 to 6,000 tokens over 6 turns; summarise or drop older turns",
+        "next step: shrink the context: it grew from 1,000 to 6,000 tokens over 6 turns; summarise or drop",
+        "  older turns",
         "recorded 2026-03-01T10:00:00Z",
     ]
+
+
+def test_no_line_is_wider_than_100_columns_and_no_word_is_lost():
+    path = "messages[2].content[0]"
+    drift = Drift(
+        usage(1154).context,
+        usage(1370).context,
+        changes=tuple(Change("result of search", path, 216 - n, 2) for n in range(5)),
+    )
+    run = run_of(
+        turn(1), turn(2, at=1000, drift=drift, verdict=Verdict.DRIFTED, retimed=Retiming(30, 64, 60, 70, (50, 80)))
+    )
+    phrase = "context tokens under 1k at turn 2"
+    text = message(judged(phrase, run=run), run)
+    assert max(map(len, text.splitlines())) <= 100
+    told = "result of search +216 tokens at messages[2].content[0], since turn 2, and 4 more pieces"
+    assert told in " ".join(text.split())
+    long = "ttft under 0.001 ms at turns 1, 2 and 11, 12, 13, 14, 15, 16, 17, 18, 19, 20"
+    for title, section in sections(run, judged(long, run=run)):
+        assert max(map(len, section.splitlines())) <= 100, title
 
 
 def test_of_several_the_broken_come_before_the_unmeasured_and_share_one_next_step():

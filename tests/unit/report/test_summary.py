@@ -1,12 +1,15 @@
 import json
+from collections.abc import Mapping
 
 from hypothesis import given
 
 from pytest_agentlatency.budgets.budget import judge
+from pytest_agentlatency.budgets.figure import Figures
 from pytest_agentlatency.budgets.phrase import parse
-from pytest_agentlatency.model.run import Run, Verdict
+from pytest_agentlatency.model.provenance import Provenance
+from pytest_agentlatency.model.run import Drift, Run, Verdict
 from pytest_agentlatency.report.summary import Entry, entry, lines
-from tests.support.plain_runs import grown, run_of, turn
+from tests.support.plain_runs import grown, run_of, turn, usage
 from tests.support.run_strategies import a_few, runs
 
 
@@ -38,6 +41,20 @@ def test_verbose_adds_a_line_a_test():
         f"  test_b: replayed, 2 turns, 2.00 s, context 2,000; {all_rulings}; 2 turns, budget 1",
         "  test_c: recorded, 1 turn, 1.00 s, context 1,000; no budgets",
     ]
+
+
+def changed(provenance: Provenance, *caution: str) -> Mapping[str, int]:
+    """What the growth of turn times is counted as; the caution is that of turn 2."""
+    drift = Drift(usage(2000).context, usage(2500).context)
+    run = run_of(turn(1), turn(2, at=1000, drift=drift, verdict=Verdict.DRIFTED, provenance=provenance))
+    figures = Figures(caution=lambda _, at, __: next(iter(caution), "") if at and at.number == 2 else "")
+    return entry("test_a", "replayed", run, [judge(parse("turn time growth is linear"), run, figures)]).basis
+
+
+def test_growth_over_the_time_of_a_changed_call_that_no_model_speaks_for_is_called_that():
+    assert changed(Provenance.REPLAYED, "2 calls can't tell") == {"recorded times of changed requests": 1}
+    assert changed(Provenance.REPLAYED) == {"recorded times": 1}
+    assert changed(Provenance.PROJECTED, "the model is too wide") == {"projected times": 1}
 
 
 def test_a_session_without_runs_says_nothing():
