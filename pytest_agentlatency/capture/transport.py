@@ -19,7 +19,7 @@ from pytest_agentlatency.capture.recorder import OpenAttempt
 from pytest_agentlatency.capture.traffic import Observer, Playback, Player, Traffic
 from pytest_agentlatency.capture.warmup import OWN_TRANSPORT
 from pytest_agentlatency.cassette.headers import clean_url, keep_other_request, keep_request, keep_response
-from pytest_agentlatency.cassette.vcr import bypassed
+from pytest_agentlatency.cassette.vcr import beneath, bypassed
 from pytest_agentlatency.model.recording import Headers, Outcome, Request
 from pytest_agentlatency.wire import registry
 
@@ -290,7 +290,7 @@ def _picker(seam: _Seam, side: _Side) -> Send:
         if getattr(transport, OWN_TRANSPORT, False) or reaches(transport, side.leaf):
             return transport
         send = getattr(type(transport), side.method)
-        return _Shielded(transport, side.adapt(_Seam(seam.family, seam.traffic, side.unseen(send), send)))
+        return _Shielded(transport, side.adapt(_Seam(seam.family, seam.traffic, side.unseen(beneath(send)), send)))
 
     return pick
 

@@ -125,7 +125,7 @@ def loads(data: bytes, source: str, limits: Limits = DEFAULT) -> Document:
 
 
 def _lines(data: bytes, source: str) -> bytes:
-    """The file as it was written. Carriage returns of bodies are escaped: one that stands in it is git's or an editor's.
+    """The file as it was written. Carriage returns of bodies are escaped: one in the file is git's, or an editor's.
 
     In bytes, as libyaml wants it: a text would be encoded again.
     """

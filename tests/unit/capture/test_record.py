@@ -30,6 +30,7 @@ from tests.support.sessions import PLAN, record, record_async
 from tests.support.tls import contexts
 
 MS = 1_000_000
+MESSAGES = "http://model.example/v1/messages"
 
 
 def runner(url, *tools):
@@ -327,6 +328,40 @@ def test_a_foreign_transport_is_put_behind_the_seam():
     session, document = record(agent)
     assert session.told().run.turn(1).call.usage.context == 7
     assert len(document.recording.attempts) == 1
+    assert document.others == ()
+
+
+EVENTS = (b"data: 1\n\n", b"data: 2\n\n", b"data: 3\n\n")
+CALL = {"model": "m", "max_tokens": 9, "messages": [{"role": "user", "content": "hi"}]}
+
+
+def test_a_mocks_stream_is_given_and_recorded_chunk_by_chunk():
+    """Field note A2: vcrpy's stub of such a transport reads the whole body first; a model call goes around it."""
+    transport = HTTP.MockTransport(lambda _: HTTP.Response(200, content=iter(EVENTS)))
+
+    def agent():
+        with HTTP.Client(transport=transport) as client, client.stream("POST", MESSAGES, json=CALL) as response:
+            return tuple(response.iter_raw())
+
+    session, document = record(agent)
+    assert session.result == EVENTS
+    assert document.recording.attempts[0].response.chunks == EVENTS
+    assert document.others == ()
+
+
+def test_an_async_mocks_stream_is_given_and_recorded_chunk_by_chunk():
+    async def events():
+        for each in EVENTS:
+            yield each
+
+    async def agent():
+        transport = HTTP.MockTransport(lambda _: HTTP.Response(200, content=events()))
+        async with HTTP.AsyncClient(transport=transport) as client, client.stream("POST", MESSAGES, json=CALL) as given:
+            return tuple([each async for each in given.aiter_raw()])
+
+    session, document = asyncio.run(record_async(agent))
+    assert session.result == EVENTS
+    assert document.recording.attempts[0].response.chunks == EVENTS
     assert document.others == ()
 
 
