@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from pytest_agentlatency.analysis.wirebytes import Known, segments
 from pytest_agentlatency.model.recording import Request
-from pytest_agentlatency.wire import anthropic_content as content
-from pytest_agentlatency.wire.anthropic import Anthropic, prompt_of
+from pytest_agentlatency.wire import anthropic, anthropic_content, openai, openai_content
+from pytest_agentlatency.wire.anthropic import Anthropic
 from pytest_agentlatency.wire.histories import DEEPEST, Histories
 from pytest_agentlatency.wire.jsonedge import loads, mapping
 from pytest_agentlatency.wire.message import Prompt
@@ -101,11 +101,20 @@ def test_messages_sent_again_are_the_same_objects_also_when_two_conversations_ta
 # Nesting around the interpreter's limit
 
 
+FORMATS = {
+    "anthropic": (anthropic.prompt_of, anthropic_content.messages),
+    "openai": (openai._prompt_of, openai_content.messages),
+}
+
+
 class AtOnce:
     """What `Histories` must not differ from: each body decoded whole, from as deep in the stack."""
 
+    def __init__(self, prompt: Any, _messages: Any) -> None:
+        self._prompt = prompt
+
     def prompt(self, data: bytes) -> Prompt:
-        return prompt_of(mapping(loads(data)))
+        return self._prompt(mapping(loads(data)))
 
 
 @contextmanager
@@ -149,32 +158,39 @@ NEAR = st.integers(0, 80) | st.integers(DEEPEST - 4, DEEPEST + 4) | st.integers(
 ROOMS = st.sampled_from([ROOM, 10_000]) | st.integers(20, ROOM)
 
 
-@given(messages=st.lists(NEAR, min_size=1, max_size=4), around=NEAR, rooms=st.lists(ROOMS, min_size=4, max_size=8))
-@example(messages=[10, 375], around=0, rooms=[ROOM] * 4)
-@example(messages=[1, 1], around=0, rooms=[ROOM, 25, 30, 35])
-def test_what_is_nested_too_deeply_is_the_same_to_both_ways_of_reading(messages, around, rooms):
+@given(
+    format_=st.sampled_from(sorted(FORMATS)),
+    messages=st.lists(NEAR, min_size=1, max_size=4),
+    around=NEAR,
+    rooms=st.lists(ROOMS, min_size=4, max_size=8),
+)
+@example(format_="anthropic", messages=[10, 375], around=0, rooms=[ROOM] * 4)
+@example(format_="openai", messages=[1, 1], around=0, rooms=[ROOM, 25, 30, 35])
+def test_what_is_nested_too_deeply_is_the_same_to_both_ways_of_reading(format_, messages, around, rooms):
     """However near the interpreter's limit, also where it was lowered since the history was read."""
-    reader = Histories(prompt_of, content.messages)
+    reader, whole = Histories(*FORMATS[format_]), AtOnce(*FORMATS[format_])
     for index, room in enumerate(rooms):
         data = deep_body(messages[: index % len(messages) + 1], around)
-        assert outcome(reader, data, room) == outcome(AtOnce(), data, room)
+        assert outcome(reader, data, room) == outcome(whole, data, room)
 
 
 def first_refused(reader: Histories | AtOnce) -> int | None:
     return next((levels for levels in range(ROOM) if not outcome(reader, deep_body([levels], 0), ROOM).model), None)
 
 
-def test_the_first_nesting_that_is_refused_is_the_same_to_both_ways_of_reading():
+@pytest.mark.parametrize("format_", FORMATS)
+def test_the_first_nesting_that_is_refused_is_the_same_to_both_ways_of_reading(format_):
     """One message by itself needs some levels less than the body around it, and would be read beyond.
 
     From Python 3.12 on, C code has a limit of its own, and nothing is refused here.
     """
-    assert first_refused(Histories(prompt_of, content.messages)) == first_refused(AtOnce())
+    assert first_refused(Histories(*FORMATS[format_])) == first_refused(AtOnce(*FORMATS[format_]))
 
 
+@pytest.mark.parametrize("format_", FORMATS)
 @pytest.mark.parametrize("levels", [DEEPEST - 4, DEEPEST + 4])
-def test_a_history_is_shared_only_where_nesting_can_matter_to_nobody(levels):
-    reader = Histories(prompt_of, content.messages)
+def test_a_history_is_shared_only_where_nesting_can_matter_to_nobody(format_, levels):
+    reader = Histories(*FORMATS[format_])
     one, other = (reader.prompt(deep_body([levels] * count, 0)).messages for count in (1, 2))
     assert (one[0] is other[0]) is (levels < DEEPEST)
     assert one[0] == other[0]
