@@ -9,6 +9,7 @@ COMMANDS = {
     "show": "the turns and phases of a recording",
     "context": "where a recording's tokens are, turn by turn",
     "convert": "a cassette as plain vcrpy writes it, and back",
+    "suggest": "budgets that recordings of an agent keep, beside what they took",
     "whatif": "what would make a recorded run faster, and by how much",
     "calibrate": "measure what a token costs at an endpoint, for re-timing",
     "demo": "record, replay and break a budget, on a simulated model",

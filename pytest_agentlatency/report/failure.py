@@ -6,7 +6,9 @@ Owns the order of things in the message. Refuses to judge and to know pytest.
 from collections.abc import Iterable, Iterator, Sequence
 from textwrap import wrap
 
+from pytest_agentlatency.budgets.headroom import little
 from pytest_agentlatency.budgets.verdict import HEADLINE, Judgement, Ruling
+from pytest_agentlatency.model import units
 from pytest_agentlatency.model.run import Run
 from pytest_agentlatency.report import table
 
@@ -83,7 +85,12 @@ def _figure(judgement: Judgement) -> str:
         return f": {judgement.reason}" if judgement.reason else ""
     place = f" at turn {point.turn}" if point.turn else ""
     note = f"; {judgement.reason}" if judgement.reason else ""
-    room = (
-        "" if point.headroom is None or point.headroom < 0 else f", headroom {point.figure.unit.show(point.headroom)}"
-    )
+    room = "" if point.headroom is None or point.headroom < 0 else f", headroom {_room(judgement, point.headroom)}"
     return f": {point.figure}{place}{room} ({point.figure.provenance}){note}"
+
+
+def _room(judgement: Judgement, headroom: float) -> str:
+    """How far inside the limit; marked where that is too little for a time that is measured anew each time."""
+    shown = judgement.point.figure.unit.show(headroom) if judgement.point else ""
+    part = little(judgement)
+    return shown if part is None else f"{shown}, only {units.share(part)} of it: it may break next time"

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 
+from pytest_agentlatency.budgets.headroom import little
 from pytest_agentlatency.budgets.phrase import Bound, StablePrefix
 from pytest_agentlatency.budgets.subjects import SERIES, registry
 from pytest_agentlatency.budgets.verdict import Judgement, Ruling
@@ -44,6 +45,8 @@ class Entry:
     """Figures of a changed agent were accepted, and its cassette is of before the change."""
     basis: Mapping[str, int] = field(default_factory=dict[str, int])
     """What budgets were judged on -> budgets; empty where no request changed."""
+    tight: str = ""
+    """Budgets that a measured time kept with too little room, with what is left."""
 
     @property
     def short(self) -> bool:
@@ -77,6 +80,9 @@ def entry(test: str, mode: str, run: Run, judgements: Sequence[Judgement], volat
         headline=next(told, ""),
         volatile=volatile,
         basis=dict(Counter(map(_basis, judgements))) if any(call.drift for call in run.calls) else {},
+        tight=", ".join(
+            f"{each.phrase.text!r} by {units.share(part)}" for each in judgements if (part := little(each)) is not None
+        ),
     )
 
 
@@ -122,6 +128,9 @@ def _block(entries: Sequence[Entry]) -> Iterator[str]:
     accepted = [each.test for each in entries if each.accepted]
     if accepted:
         yield f"accepted re-timed, not recorded again: {', '.join(accepted)}"
+    for each in sorted(entries, key=lambda entry: entry.test):
+        if each.tight:
+            yield f"kept with little headroom, and measured: {each.test} ({each.tight})"
     for each in entries:
         if each.volatile:
             yield f"requests that a second pass changed: {each.test} ({each.volatile})"

@@ -53,3 +53,19 @@ def test_an_agent_that_asks_the_model_thrice_for_one_question_breaks_a_budget_of
     result = suite.run("--latency-mode=live")
     result.assert_outcomes(failed=1)
     result.stdout.fnmatch_lines(["3 calls, budget 1"])
+
+
+def test_a_time_budget_that_is_kept_by_little_is_told_when_it_is_measured_and_not_in_replays(suite):
+    """Field note B26: of limits that go up by a twentieth each, some are kept with less than a fifth of room."""
+    limits = [f"total under {0.5 * 1.05**step:.3f} ms" for step in range(220)]
+    suite.write(LIVE.format(turns=3).replace('"turns at most 3"', ", ".join(map(repr, limits))))
+    for mode in ("live", "record"):
+        result = suite.run(f"--latency-mode={mode}")
+        result.assert_outcomes(failed=1)
+        result.stdout.fnmatch_lines([
+            "kept *total under *, only *% of it: it may break*",
+            "kept with little headroom, and measured: test_agent.py::test_agent ('total under * ms' by *%*",
+        ])  # fmt: skip
+    (rejected,) = suite.path.rglob("*.rejected")
+    rejected.rename(rejected.with_suffix(""))
+    suite.run().stdout.no_fnmatch_line("*little headroom*")

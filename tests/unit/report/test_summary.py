@@ -43,6 +43,13 @@ def test_verbose_adds_a_line_a_test():
     ]
 
 
+def test_a_measured_time_that_is_kept_with_little_room_is_named():
+    """Field note B26."""
+    told = [made("test_b", grown(1000), "total under 1.1 s", "turns at most 1", mode="recorded")]
+    assert lines(told)[-1] == "kept with little headroom, and measured: test_b ('total under 1.1 s' by 10%)"
+    assert lines([made("test_b", grown(1000), "total under 1.5 s", mode="recorded")])[-1] == "budgets: 1 kept"
+
+
 def changed(provenance: Provenance, *caution: str) -> Mapping[str, int]:
     """What the growth of turn times is counted as; the caution is that of turn 2."""
     drift = Drift(usage(2000).context, usage(2500).context)
