@@ -27,6 +27,7 @@ _DEPTH = 3  # encodings inside one another: a URL in JSON in base64
 _SHORT_RUN = 8192  # base64 characters: such a run is also read from its second, third and fourth character
 _ESCAPE = re.compile(r"(?<!\\)\\++(?:u([0-9a-fA-F]{4})|([/\"'nrt]))")
 _WHITE = {"n": "\n", "r": "\r", "t": "\t"}
+_LINE_END = re.compile(r"\r\n|\n|\r")
 _PERCENT = re.compile(r"%[0-9A-Fa-f]{2}")
 _BASE64 = re.compile(r"[A-Za-z0-9+/_-]{20,}(?:\r?\n[A-Za-z0-9+/_-]+)*")
 _URL_SAFE = str.maketrans("-_", "+/", "\r\n")
@@ -204,7 +205,7 @@ def _pieces(text: str) -> list[tuple[str, str]]:
 def _joined(text: str) -> Iterator[tuple[str, str]]:
     """The strings that stand under one path in the JSON lines of a stream, put together."""
     joined: dict[str, list[str]] = defaultdict(list)
-    for line in text.splitlines():
+    for line in _LINE_END.split(text):  # not `splitlines`: JSON may hold its other separators
         for path, piece in _strings(_json(line.removeprefix("data:"))):
             joined[path].append(piece)
     return ((path, "".join(pieces)) for path, pieces in joined.items() if len(pieces) > 1)

@@ -11,8 +11,10 @@ from pytest_agentlatency.cassette.document import Document
 from pytest_agentlatency.cassette.errors import CassetteError
 from pytest_agentlatency.cassette.matching import Matcher, Unmatched
 from pytest_agentlatency.cassette.secrets import Learned, scan
-from pytest_agentlatency.model.recording import Headers, Request
+from pytest_agentlatency.model.recording import Headers, Request, Response
 from pytest_agentlatency.model.run import Verdict
+from pytest_agentlatency.wire import registry
+from pytest_agentlatency.wire.message import Answer
 
 _SHOWN = 5
 
@@ -47,6 +49,7 @@ def fields(document: Document) -> Iterator[tuple[str, bytes | str]]:
         yield from _headers(f"{place} request", attempt.request.headers)
         if attempt.response is not None:
             yield f"{place} response body", attempt.response.body
+            yield from _said(place, attempt.request, attempt.response)
             yield from _headers(f"{place} response", attempt.response.headers)
         if attempt.failure is not None:
             yield f"{place} failure", attempt.failure.message
@@ -56,6 +59,14 @@ def fields(document: Document) -> Iterator[tuple[str, bytes | str]]:
         yield "tool name", tool.name
     for pause in document.recording.pauses:
         yield "pause", pause.reason
+
+
+def _said(place: str, request: Request, response: Response) -> Iterator[tuple[str, str]]:
+    """What a stream says: in its bytes a secret may lie in two events, in two frames, in the base64 of each."""
+    provider = registry.recognise(request)
+    answer = provider.answer(response) if provider is not None else Answer()
+    if answer.streamed:
+        yield from ((f"{place} answer, block {at}", block.text) for at, block in enumerate(answer.blocks, start=1))
 
 
 def _headers(place: str, headers: Headers) -> Iterator[tuple[str, str]]:

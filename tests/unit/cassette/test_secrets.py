@@ -89,6 +89,10 @@ ENCODINGS = {
         + "\n\n"
         for at in range(0, len(secret), 5)
     ),
+    "pieces of a stream beside line separators": lambda secret: "".join(
+        "data: " + json.dumps({"id": "\u2028\x85", "text": secret[at : at + 5]}, ensure_ascii=False) + "\r\n\r\n"
+        for at in range(0, len(secret), 5)
+    ),
     "a tool result": lambda secret: json.dumps(
         {"messages": [{"role": "user", "content": [{"type": "tool_result", "content": f"env:\nKEY={secret}\n"}]}]}
     ),
