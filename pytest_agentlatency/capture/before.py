@@ -44,4 +44,4 @@ def install(refuser: Refuser, stack: ExitStack, *, closed: bool, allow_hosts: tu
     """Refuse model calls until the stack closes; closed: connections to other machines as well."""
     transport.install(refuser, transport.leaves(), stack)
     if closed:
-        guard.install(refuser.fail, (), allow_hosts, stack)
+        stack.callback(guard.install(refuser.fail, (), allow_hosts).remove)

@@ -2,7 +2,8 @@
 
 Owns the patches of `socket` and of the event loop's resolver. Connections inside this machine are let through (an
 agent's tools may use a local database), except to where the recorded model calls went, and except for a request that
-reads like a model call.
+reads like a model call. What a run leaves at work when it ends stays behind them until it ends, too; a child that is
+forked takes them along.
 """
 
 import asyncio
@@ -16,6 +17,7 @@ from typing import Any
 from unittest import mock
 from urllib.parse import urlsplit
 
+from pytest_agentlatency.capture.origin import Left
 from pytest_agentlatency.model.recording import Request
 from pytest_agentlatency.wire import registry
 
@@ -31,20 +33,9 @@ _INTERNET = frozenset({socket.AF_INET, socket.AF_INET6})
 Fail = Callable[[str], BaseException]
 
 
-def install(fail: Fail, recorded_urls: Iterable[str], allowed_hosts: Iterable[str], stack: ExitStack) -> None:
-    """Refuse connections until the stack closes; `fail` notes a message and gives the exception to raise."""
-    guard = _Guard(fail, frozenset(map(_endpoint, recorded_urls)), frozenset(allowed_hosts))
-    for owner, name, wrap in (
-        (socket.socket, "connect", guard.connecting),
-        (socket.socket, "connect_ex", guard.connecting),
-        (socket.socket, "send", guard.sending),
-        (socket.socket, "sendall", guard.sending),
-        (socket.socket, "sendmsg", guard.sending_parts),
-        (socket.socket, "sendto", guard.sending_to),
-        (socket, "getaddrinfo", guard.resolving),
-        (asyncio.BaseEventLoop, "getaddrinfo", guard.resolving_async),
-    ):
-        stack.enter_context(mock.patch.object(owner, name, wrap(getattr(owner, name))))
+def install(fail: Fail, recorded_urls: Iterable[str], allowed_hosts: Iterable[str]) -> "Barrier":
+    """Refuse connections from now on; `fail` notes a message and gives the exception to raise."""
+    return Barrier(_Guard(fail, frozenset(map(_endpoint, recorded_urls)), frozenset(allowed_hosts)))
 
 
 def _endpoint(url: str) -> tuple[str, int]:
@@ -52,11 +43,49 @@ def _endpoint(url: str) -> tuple[str, int]:
     return parts.hostname or "", parts.port or (443 if parts.scheme == "https" else 80)
 
 
-class _Guard:
-    def __init__(self, fail: Fail, models: frozenset[tuple[str, int]], allowed: frozenset[str]) -> None:
-        self._fail, self._models, self._allowed = fail, models, allowed
+_standing: list["Barrier"] = []
+"""Those that stay when their run is over, because that left something at work. One, as long as nobody else patches."""
 
-    def connecting(self, original: Callable[..., Any]) -> Callable[..., Any]:
+
+class Barrier:
+    """The patches, and whom they ask: the guard of a run, or of several that left something at work."""
+
+    def __init__(self, guard: "_Guard") -> None:
+        """Put the patches in place."""
+        self._guards, self._stack = [guard], ExitStack()
+        self._below: object = socket.socket.connect
+        for owner, name, wrap in (
+            (socket.socket, "connect", self._connecting),
+            (socket.socket, "connect_ex", self._connecting),
+            (socket.socket, "send", self._sending),
+            (socket.socket, "sendall", self._sending),
+            (socket.socket, "sendmsg", self._sending_parts),
+            (socket.socket, "sendto", self._sending_to),
+            (socket, "getaddrinfo", self._resolving),
+            (asyncio.BaseEventLoop, "getaddrinfo", self._resolving_async),
+        ):
+            self._stack.enter_context(mock.patch.object(owner, name, wrap(getattr(owner, name))))
+        self._top: object = socket.socket.connect
+
+    def remove(self, left: Left | None = None, fail: Fail | None = None) -> None:
+        """Let the process out again, all but what the run left at work: for that, `fail` says so from now on."""
+        if self in _standing:
+            return
+        if left and fail is not None:
+            guards = [each.only(left, fail) for each in self._guards]
+            below = next((each for each in _standing if each._top is self._below), None)  # noqa: SLF001
+            if below is None:
+                self._guards = guards
+                _standing.append(self)
+                return
+            below.take_over(guards)
+        self._stack.close()
+
+    def take_over(self, guards: Iterable["_Guard"]) -> None:
+        """Guard what other runs left at work, and forget what has ended."""
+        self._guards = [*(each for each in self._guards if each.needed), *guards]
+
+    def _connecting(self, original: Callable[..., Any]) -> Callable[..., Any]:
         def connect(sock: Any, address: Any) -> Any:
             if sock.family in _INTERNET:
                 self._check(str(address[0]), int(address[1]))
@@ -64,21 +93,21 @@ class _Guard:
 
         return connect
 
-    def resolving(self, original: Callable[..., Any]) -> Callable[..., Any]:
+    def _resolving(self, original: Callable[..., Any]) -> Callable[..., Any]:
         def getaddrinfo(host: Any, port: Any, *args: Any, **kwargs: Any) -> Any:
             self._check(_text(host), _number(port))
             return original(host, port, *args, **kwargs)
 
         return getaddrinfo
 
-    def resolving_async(self, original: Callable[..., Any]) -> Callable[..., Any]:
+    def _resolving_async(self, original: Callable[..., Any]) -> Callable[..., Any]:
         async def getaddrinfo(loop: Any, host: Any, port: Any, **kwargs: Any) -> Any:
             self._check(_text(host), _number(port))  # here, not in the resolver's thread, the caller is on the stack
             return await original(loop, host, port, **kwargs)
 
         return getaddrinfo
 
-    def sending(self, original: Callable[..., Any]) -> Callable[..., Any]:
+    def _sending(self, original: Callable[..., Any]) -> Callable[..., Any]:
         def send(sock: Any, data: Any, *args: Any) -> Any:
             if sock.family in _INTERNET:
                 self._read(sock, data)
@@ -86,7 +115,7 @@ class _Guard:
 
         return send
 
-    def sending_parts(self, original: Callable[..., Any]) -> Callable[..., Any]:
+    def _sending_parts(self, original: Callable[..., Any]) -> Callable[..., Any]:
         def sendmsg(sock: Any, buffers: Iterable[Any], ancillary: Any = (), flags: int = 0, address: Any = None) -> Any:
             parts = list(buffers)
             if sock.family in _INTERNET and address is not None:
@@ -97,7 +126,7 @@ class _Guard:
 
         return sendmsg
 
-    def sending_to(self, original: Callable[..., Any]) -> Callable[..., Any]:
+    def _sending_to(self, original: Callable[..., Any]) -> Callable[..., Any]:
         def sendto(sock: Any, data: Any, *args: Any) -> Any:
             if sock.family in _INTERNET and args:
                 self._check(str(args[-1][0]), int(args[-1][1]))
@@ -115,14 +144,44 @@ class _Guard:
             host, _, port = target.rpartition(":")
             self._check(host.strip("[]"), _number(port))
         elif _reads_like_a_model_call(target, bytes(data)):
-            raise self._refused(str(sock.getpeername()[0]), int(sock.getpeername()[1]))
+            for guard in self._guards:
+                if guard.asked():
+                    raise guard.refused(str(sock.getpeername()[0]), int(sock.getpeername()[1]))
 
     def _check(self, host: str, port: int) -> None:
-        if host in self._allowed or (_inside(host) and (host, port) not in self._models):
-            return
-        raise self._refused(host, port)
+        for guard in self._guards:
+            if guard.asked() and not guard.allows(host, port):
+                raise guard.refused(host, port)
 
-    def _refused(self, host: str, port: int) -> BaseException:
+
+class _Guard:
+    """What one run may connect to."""
+
+    def __init__(self, fail: Fail, models: frozenset[tuple[str, int]], allowed: frozenset[str]) -> None:
+        self._fail, self._models, self._allowed = fail, models, allowed
+        self._left: Left | None = None
+
+    def only(self, left: Left, fail: Fail) -> "_Guard":
+        """The same for what the run left at work."""
+        kept = _Guard(fail, self._models, self._allowed)
+        kept._left = left
+        return kept
+
+    @property
+    def needed(self) -> bool:
+        """Whether there is anything left that it is for."""
+        return self._left is None or bool(self._left)
+
+    def asked(self) -> bool:
+        """Whether it is for whoever calls."""
+        return self._left is None or self._left.asks()
+
+    def allows(self, host: str, port: int) -> bool:
+        """Whether a connection may be opened."""
+        return host in self._allowed or (_inside(host) and (host, port) not in self._models)
+
+    def refused(self, host: str, port: int) -> BaseException:
+        """The exception to raise."""
         return self._fail(
             f"refused in replay: {stack_in_use()} opens a connection to {host}:{port}, and the cassette can't answer "
             f"it.\nNothing leaves this machine in a replay. If the agent's model client moved to another HTTP stack, "

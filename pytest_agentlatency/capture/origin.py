@@ -6,7 +6,9 @@ run began is a stranger. Threads that wait for work of others (executors, event 
 
 import sys
 import threading
+from collections.abc import Mapping
 from contextvars import ContextVar
+from dataclasses import dataclass
 from types import FrameType
 
 _run: ContextVar[object] = ContextVar("agentlatency_run", default=None)
@@ -15,6 +17,23 @@ _AT_REST = {
     ("_worker", "thread.py"), ("select", "selectors.py"), ("_poll", "windows_events.py"),
     ("get_events", "_io_epoll.py"), ("get_events", "_io_kqueue.py"), ("run", "threading.py"),
 }  # fmt: skip
+_TO_AN_END = "run_until_complete"
+
+
+@dataclass(frozen=True, slots=True)
+class Left:
+    """What a run left at work when it ended: threads, each with the frame in which its work began."""
+
+    work: Mapping[threading.Thread, FrameType]
+
+    def __bool__(self) -> bool:
+        """Whether any of it may still be at work."""
+        return any(thread.is_alive() for thread in self.work)
+
+    def asks(self) -> bool:
+        """Whether the caller is part of it. A pool's thread that has gone on to other work is not."""
+        began = next((frame for thread, frame in self.work.items() if thread.ident == threading.get_ident()), None)
+        return began is not None and began in _stack(sys._getframe())  # noqa: SLF001
 
 
 class Origin:
@@ -23,19 +42,23 @@ class Origin:
     def __init__(self) -> None:
         self._own = object()
         self._busy: frozenset[threading.Thread] = frozenset()
+        self._alive: frozenset[threading.Thread] = frozenset()
 
     def begin(self) -> None:
         """The run begins here: in this thread and this context."""
         _run.set(self._own)
-        # The only way to see what another thread is doing.
-        frames = sys._current_frames()  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
-        self._busy = frozenset(
-            thread
-            for thread in threading.enumerate()
-            if thread is not threading.current_thread()
-            and thread.ident in frames
-            and not _at_rest(frames[thread.ident])
-        )
+        others = _others()
+        self._alive = frozenset(others)
+        self._busy = frozenset(thread for thread, frame in others.items() if not _at_rest(frame))
+
+    def left(self) -> Left:
+        """What the run leaves at work; who waits for work, of a queue too, serves every test."""
+        return Left({thread: _work(frame) for thread, frame in _others().items() if self._is_left(thread, frame)})
+
+    def _is_left(self, thread: threading.Thread, frame: FrameType) -> bool:
+        if _at_rest(frame):  # a loop that runs to an end of its own is waiting for itself
+            return thread not in self._alive and any(each.f_code.co_name == _TO_AN_END for each in _stack(frame))
+        return thread not in self._busy and not _takes_from_a_queue(frame)
 
     def stranger(self) -> str:
         """Why a model call made here and now is no part of the run; empty when it is."""
@@ -49,6 +72,37 @@ class Origin:
         )
 
 
+def _others() -> dict[threading.Thread, FrameType]:
+    """Other threads, and where they are."""
+    # The only way to see what another thread is doing.
+    frames = sys._current_frames()  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
+    others = (each for each in threading.enumerate() if each is not threading.current_thread())
+    return {thread: frames[thread.ident] for thread in others if thread.ident in frames}
+
+
 def _at_rest(frame: FrameType) -> bool:
-    code = frame.f_code
-    return any(code.co_name == name and code.co_filename.endswith(file) for name, file in _AT_REST)
+    return any(_is(frame, name, file) for name, file in _AT_REST)
+
+
+def _is(frame: FrameType, name: str, file: str) -> bool:
+    return frame.f_code.co_name == name and frame.f_code.co_filename.endswith(file)
+
+
+def _takes_from_a_queue(frame: FrameType) -> bool:
+    return any(_is(each, "get", "queue.py") for each in _stack(frame)[:2])
+
+
+def _work(frame: FrameType) -> FrameType:
+    """Where a thread's present work begins: its own beginning, or in a pool what was called by the loop over work."""
+    stack = _stack(frame)
+    loop = next((at for at, each in enumerate(stack) if _is(each, "_worker", "thread.py")), len(stack))
+    return stack[loop - 1]
+
+
+def _stack(frame: FrameType | None) -> list[FrameType]:
+    """A frame and those that called it."""
+    found: list[FrameType] = []
+    while frame is not None:
+        found.append(frame)
+        frame = frame.f_back
+    return found

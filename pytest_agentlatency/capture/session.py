@@ -5,6 +5,7 @@ Owns the order in which the seams are installed and what makes a run untrustwort
 
 import platform
 import sys
+import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, nullcontext
 from dataclasses import dataclass, field
@@ -79,6 +80,7 @@ class Session:
         self.plan = plan
         self.recorder = Recorder()
         self._stack = ExitStack()
+        self._barrier: guard.Barrier | None = None
         self._recorded_at = clock.utc_ns()
         self._told: tuple[tuple[int, ...], Replayed] | None = None
         replaying = plan.mode is Mode.REPLAY
@@ -122,7 +124,7 @@ class Session:
             Hooks(self.recorder, self._stack, _RecordedBackoff(self._player) if replaying else None)
             if replaying:
                 self._player.time.install(self._stack)
-                guard.install(self._player.fail, self._model_urls(), self.plan.allow_hosts, self._stack)
+                self._barrier = guard.install(self._player.fail, self._model_urls(), self.plan.allow_hosts)
         except BaseException:
             self._stack.close()
             raise
@@ -137,8 +139,18 @@ class Session:
         return price(miss, plan.document.recording, recorded, plan.counter, plan.calibrations)
 
     def close(self) -> None:
-        """Take everything away. Harmless when it has been done; what was observed can still be asked."""
+        """Take everything away. Harmless when it has been done; what was observed can still be asked.
+
+        What a replay left at work (a thread that goes on after its test) stays cut off from the model.
+        """
+        if self._barrier is not None:
+            self._barrier.remove(self._traffic.origin.left(), self._left_over)
+            self._barrier = None
         self._stack.close()
+
+    def _left_over(self, message: str) -> RunFailedError:
+        thread, test = threading.current_thread().name, self.plan.test
+        return RunFailedError(f"{message}\nIt is the thread {thread!r}, which {test} left at work: end it in the test.")
 
     @property
     def learned(self) -> Learned:

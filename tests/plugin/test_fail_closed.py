@@ -1,5 +1,6 @@
 """In a replay nothing reaches a model, whatever HTTP stack the agent uses; the test is red and names the stack."""
 
+import os
 import socket
 import threading
 
@@ -411,3 +412,118 @@ def test_a_transport_that_cannot_be_seen_is_named_when_it_is_recorded(suite):
     result.assert_outcomes(failed=1)
     result.stdout.fnmatch_lines(["no model call was observed*"])
     assert suite.files() == []
+
+
+FORKS = """
+import os
+import socket
+from urllib.parse import urlsplit
+
+def same(url):
+    assert loop(url) == "It was found."
+
+def again(url):
+    same(url)
+    same(url)
+
+def beside(url):
+    socket.create_connection((urlsplit(url).hostname, urlsplit(url).port))
+
+def forked(act, url, go=None):
+    child = os.fork()
+    if child:
+        return child
+    code = 9
+    try:
+        if go is not None:
+            os.read(go, 1)
+        act(url)
+        code = 0
+    except BaseException as error:
+        code = 3 if type(error).__name__ == "StoppedError" else 4
+    finally:
+        os._exit(code)
+
+def ended(child):
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+"""
+forks = pytest.mark.skipif(not hasattr(os, "fork"), reason="this platform has no fork")
+
+
+@forks
+def test_a_forked_childs_model_call_is_answered_or_refused_and_never_sent(suite):
+    """The patches are memory, and a fork copies memory: what was recorded is answered, anything else is refused."""
+    suite.written()
+    suite.write(
+        FORKS
+        + """
+@pytest.mark.agent_latency
+def test_agent(url):
+    children = [forked(act, url) for act in (same, again, beside)]
+    loop(url)
+    assert [ended(child) for child in children] == [0, 3, 3]
+"""
+    )
+    asked = suite.received
+    run = suite.in_a_process()
+    assert run.returncode == 0, run.stdout
+    assert suite.received == asked
+
+
+@forks
+def test_a_forked_child_that_outlives_the_test_is_still_behind_the_guard(suite):
+    suite.written()
+    suite.write(
+        FORKS
+        + """
+children = []
+reading, writing = os.pipe()
+
+@pytest.mark.agent_latency
+def test_agent(url):
+    children.extend(forked(act, url, go=reading) for act in (again, beside))
+    loop(url)
+
+def test_that_comes_after():
+    os.write(writing, b"go")
+    assert [ended(child) for child in children] == [3, 3]
+"""
+    )
+    asked = suite.received
+    run = suite.in_a_process()
+    assert run.returncode == 0, run.stdout
+    assert suite.received == asked
+
+
+LATE = """
+import threading
+
+go, threads = threading.Event(), []
+
+def late(url):
+    go.wait(30)
+    loop(url, question="Late.")
+
+@pytest.mark.agent_latency
+def test_agent(url):
+    threads.append(threading.Thread(target=late, args=(url,), name="late", daemon=True))
+    threads[0].start()
+    loop(url)
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
+def test_unmarked(url):
+    go.set()
+    threads[0].join()
+    assert loop(url) == "It was found."
+"""
+
+
+def test_a_thread_left_over_by_a_replay_is_refused_in_a_later_test_that_is_free(suite):
+    """Field note A6: between tests too, and the unmarked test beside it calls as it likes."""
+    suite.written()
+    asked = suite.received
+    suite.write(LATE)
+    run = suite.in_a_process("-p", "no:randomly")
+    assert run.returncode == 0, run.stdout
+    assert suite.received == asked + 3
+    assert not any(b"Late." in request.body for request in suite.model.requests)
