@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from statistics import fmean, median
 
-from pytest_agentlatency.analysis.prefill import LatencyModel, Load, NoFit, Sample, fit
+from pytest_agentlatency.analysis.prefill import LatencyModel, Load, NoFit, Sample, Shape, fit
 
 SIZES = (3, 6, 10, 20)
 
@@ -113,7 +113,7 @@ def trials(
     for _ in range(count):
         world = make(rng)
         calls = [world.measure(rng, draw(rng), sigma) for _ in range(size)]
-        model = fit(calls, attention_tokens=world.attention, attention_sd=0.1) if known else fit(calls)
+        model = fit(calls, shape=Shape(world.attention, 0.1)) if known else fit(calls)
         assert not isinstance(model, NoFit), model.reason
         probe = draw(rng)
         done.append(Trial(world, model, probe, 1e9 * world.ttft(probe) * rng.lognormvariate(0, sigma)))
@@ -170,6 +170,48 @@ def attention(rng: random.Random, count: int) -> None:
         row(f"sigma {sigma}", cells)
 
 
+def small_world(rng: random.Random) -> World:
+    """A small model on a CPU, or a larger one on its own machine: attention from dear to hardly noticed."""
+    return World(log_uniform(rng, 5e-3, 0.2), log_uniform(rng, 1e-4, 1e-3), log_uniform(rng, 2e3, 60e3))
+
+
+def agent(rng: random.Random, turns: int, *, cached: bool) -> list[Load]:
+    """Requests of an agent whose context starts at 400 to 3,000 tokens and grows by 200 to 1,500 a turn."""
+    sizes = [round(rng.uniform(400, 3000))]
+    while len(sizes) < turns:
+        sizes.append(sizes[-1] + round(log_uniform(rng, 200, 1500)))
+    held = [0, *sizes] if cached else [0] * turns
+    return [Load(before, size - before) for before, size in zip(held, sizes, strict=False)]
+
+
+def own_turns(rng: random.Random, count: int) -> None:
+    """Project a change from the agent's own seven turns; half of the cached turns lose their cache altogether."""
+    head("an agent's own turns on a small server: projected / true change, coverage, share that gates", "cache", (7,))
+    for cached in (False, True):
+        for sigma in (0.03, 0.1):
+            ratios, covered, gating = [], 0, 0
+            for _ in range(count):
+                world, loads = small_world(rng), agent(rng, 7, cached=cached)
+                calls = [world.measure(rng, load, sigma) for load in loads]
+                model = fit(calls)
+                assert not isinstance(model, NoFit), model.reason
+                at = rng.randrange(1, 7)
+                live = changed_load(rng, loads[at])
+                truth = 1e9 * (world.ttft(live) - world.ttft(loads[at]))
+                found = model.shift(calls[at].ttft_ns, loads[at], live)
+                ratios.append((found.ns - calls[at].ttft_ns) / truth)
+                covered += found.low - 1 <= calls[at].ttft_ns + truth <= found.high + 1
+                gating += model.gates
+            state = f"{'on' if cached else 'off'}, sigma {sigma}"
+            row(state, [f"{median(ratios):.2f} / {covered / count:.2f} / {gating / count:.2f}"])
+
+
+def changed_load(rng: random.Random, load: Load) -> Load:
+    if load.cached and rng.random() < 0.5:
+        return Load(0, load.cached + load.uncached)
+    return Load(load.cached, round(load.uncached * rng.choice((0.7, 1.2, 1.5))))
+
+
 def shifts(rng: random.Random, count: int) -> None:
     """Project a call with new tokens in its uncached part; the truth is the recording plus the true difference."""
     head("projected change of a call, sigma .25: coverage / median error of the change / wrong signs", "change", SIZES)
@@ -198,6 +240,7 @@ def main() -> None:
     coverage(rng, options.worlds)
     slopes(rng, options.worlds)
     attention(rng, options.worlds)
+    own_turns(rng, options.worlds)
     shifts(rng, options.worlds)
 
 

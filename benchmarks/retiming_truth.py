@@ -28,7 +28,7 @@ from pytest_agentlatency.analysis.drift import LiveCall, replayed
 from pytest_agentlatency.analysis.retiming import Retimed, by_fits
 from pytest_agentlatency.capture.sweep import Endpoint, Sweep, sizes
 from pytest_agentlatency.model.recording import Recording, Request
-from pytest_agentlatency.model.run import Verdict
+from pytest_agentlatency.model.run import Call, Retiming, Verdict
 from tests.support.llama_runs import Measured, forget, measured
 from tests.support.llama_server import VERSION, LlamaServer
 
@@ -46,9 +46,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--steps", type=int, default=6, help="tool turns of the agent")
     parser.add_argument("--rows", type=int, default=20, help="rows of a search result")
-    parser.add_argument(
-        "--repeats", type=int, default=2, help="sendings of base and change, of which the fastest counts"
-    )
+    parser.add_argument("--repeats", type=int, default=5, help="sendings of base and change, by turns")
     parser.add_argument("--only", help="changes whose name holds this")
     parser.add_argument("--write", action="store_true", help="put the tables into docs/accuracy.md")
     options = parser.parse_args()
@@ -174,53 +172,99 @@ CHANGES: dict[str, Change] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Case:
-    """One change, projected and sent."""
+class Sending:
+    """The base, sent; the change, projected from that recording alone; the change, sent next."""
 
-    name: str
-    cached: bool
     base: Measured
     projected: Retimed
     real: Measured
 
-    def turns(self) -> Iterator["Compared"]:
+    def changed(self) -> Iterator["Compared"]:
         """Every turn whose load the change moved."""
         for before, now, after in zip(self.base.compared, self.projected.run.calls, self.real.compared, strict=True):
             if now.retimed is not None:
-                time = now.retimed
-                yield Compared(
-                    before.prefill_ms,
-                    (time.low / _MS, time.projected / _MS, time.high / _MS),
-                    after.prefill_ms,
-                    (int(now.usage.cache_read), after.truth.cached),
-                    (int(now.usage.context or 0), after.truth.cached + after.truth.prompt),
-                )
+                cached = int(now.usage.cache_read), after.truth.cached
+                context = int(now.usage.context or 0), after.truth.cached + after.truth.prompt
+                yield Compared(before.turn.number, now.retimed, after.prefill_ms, cached, context)
 
     def unchanged(self) -> Iterator[float]:
         """For every turn that nothing changed, how far its second sending was off the first, as a factor above 1."""
         for before, now, after in zip(self.base.compared, self.projected.run.calls, self.real.compared, strict=True):
             if now.retimed is None and before.prefill_ms and after.prefill_ms:
-                yield max(before.prefill_ms / after.prefill_ms, after.prefill_ms / before.prefill_ms)
+                yield _factor(before.prefill_ms, after.prefill_ms)
 
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """One turn: prefill in milliseconds as recorded, as projected (low, point, high), as it really was."""
+    """One changed turn: prefill as projected, and in milliseconds as it really was."""
 
-    base: float
-    projected: tuple[float, float, float]
+    number: int
+    projected: Retiming
     real: float
     cached: tuple[int, int]
     """Projected and real."""
     context: tuple[int, int]
 
-    def within(self, noise: float = 1.0) -> bool:
-        """Whether the real prefill lies in the interval, widened by a factor to both sides."""
-        return self.projected[0] / noise <= self.real <= self.projected[2] * noise
+    @property
+    def within(self) -> bool:
+        """Whether this new recording lies in the interval that is stated for one."""
+        low, high = self.projected.again
+        return low <= self.real * _MS <= high
 
     @property
-    def error(self) -> float:
-        return abs(self.projected[1] / self.real - 1)
+    def width(self) -> float:
+        """Half of that interval, as a fraction of the projection."""
+        low, high = self.projected.again
+        return (high - low) / 2 / max(1, self.projected.projected)
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One change, projected and sent a few times."""
+
+    name: str
+    cached: bool
+    sendings: tuple[Sending, ...]
+
+    @property
+    def base(self) -> list[float]:
+        """Milliseconds of each turn, the fastest of its sendings: what the machine disturbed least."""
+        return _fastest(sending.base for sending in self.sendings)
+
+    @property
+    def real(self) -> list[float]:
+        """The same of the changed requests."""
+        return _fastest(sending.real for sending in self.sendings)
+
+    @property
+    def changes(self) -> list[float]:
+        """Projected change of each turn, milliseconds: the median over the sendings, each by its own latency model."""
+        turns = zip(*(sending.projected.run.calls for sending in self.sendings), strict=True)
+        return [median(_change(call) for call in calls) for calls in turns]
+
+    @property
+    def errors(self) -> list[float]:
+        """Of every changed turn: how far fastest base + projected change is off the fastest change, as a fraction."""
+        turns = zip(self.base, self.changes, self.real, strict=True)
+        return [abs((base + change) / real - 1) for base, change, real in turns if change]
+
+    @property
+    def repeated(self) -> list[float]:
+        """Of every unchanged turn: by which factor the fastest second sending was off the fastest first one."""
+        turns = zip(self.base, self.changes, self.real, strict=True)
+        return [_factor(base, real) for base, change, real in turns if not change]
+
+
+def _factor(one: float, other: float) -> float:
+    return max(one / other, other / one)
+
+
+def _fastest(runs: Iterable[Measured]) -> list[float]:
+    return [min(turns) for turns in zip(*([each.prefill_ms for each in run.compared] for run in runs), strict=True)]
+
+
+def _change(call: Call) -> float:
+    return 0.0 if call.retimed is None else (call.retimed.projected - call.retimed.recorded) / _MS
 
 
 def send(server: LlamaServer, bodies: Sequence[bytes], name: str) -> Measured:
@@ -260,7 +304,7 @@ def changed(bodies: Sequence[bytes], change: Change) -> list[bytes]:
 
 
 def cases(changes: dict[str, Change], options: argparse.Namespace, *, cached: bool) -> Iterator[Case]:
-    """Every change in one state of the cache; of repeated sendings, by turns, the one the machine disturbed least."""
+    """Every change in one state of the cache; base and change are sent by turns."""
     steps, rows, repeats = options.steps, options.rows, options.repeats
     with LlamaServer(prefix_cache=cached) as server:
         calibration = calibrated(server)
@@ -268,13 +312,12 @@ def cases(changes: dict[str, Change], options: argparse.Namespace, *, cached: bo
         bodies = changed([attempt.request.body for attempt in first.document.recording.attempts], short_answer)
         for name, change in changes.items():
             now = changed(bodies, change)
-            sent = [(send(server, bodies, "base"), send(server, now, name)) for _ in range(repeats)]
-            base, real = (min(column, key=_prefill) for column in zip(*sent, strict=True))
-            yield Case(name, cached, base, project(base.document.recording, now, [calibration]), real)
+            yield Case(name, cached, tuple(_sending(server, bodies, now, calibration) for _ in range(repeats)))
 
 
-def _prefill(run: Measured) -> float:
-    return sum(each.prefill_ms for each in run.compared)
+def _sending(server: LlamaServer, bodies: Sequence[bytes], now: Sequence[bytes], calibration: Calibration) -> Sending:
+    base, real = send(server, bodies, "base"), send(server, now, "change")
+    return Sending(base, project(base.document.recording, now, [calibration]), real)
 
 
 def calibrated(server: LlamaServer) -> Calibration:
@@ -300,54 +343,58 @@ def report(changes: dict[str, Change], options: argparse.Namespace) -> Iterator[
             found.append(case)
             loads.append(os.getloadavg()[0])
             print(f"  {case.name}, cache {'on' if cached else 'off'}: load {loads[-1]:.1f}", flush=True)
-    every = [turn for case in found for turn in case.turns()]
-    moved = [case for case in found if _totals(case)[0] != _totals(case)[1]]
-    right = sum(1 for case in moved if _same_sign(case))
-    noise = sorted(factor for case in found for factor in case.unchanged()) or [1.0]
-    usual, much = median(noise), noise[int(0.9 * (len(noise) - 1))]
-    yield (
-        f"llama.cpp server {VERSION}, {os.cpu_count()} processors, load {min(loads):.1f} to {max(loads):.1f}. "
-        f"{len(moved)} changes of an agent of {options.steps + 1} turns, {len(every)} changed turns; of "
-        f"{options.repeats} sending(s) the fastest. {len(noise)} turns that nothing changed differed by "
-        f"{usual - 1:.0%} (median) and {much - 1:.0%} (p90) when they were sent again: the machine's own noise.\n"
-    )
-    yield "| over all changed turns | |\n|---|---|"
-    yield f"| sign of the run's prefill change right | {right} of {len(moved)} |"
-    yield f"| real prefill within the 90 % interval of the projection | {_share(each.within() for each in every)} |"
-    yield f"| ... widened by the machine's p90 noise | {_share(each.within(much) for each in every)} |"
-    yield f"| median error of the projected prefill | {median(each.error for each in every):.1%} |"
-    yield f"| median error of its context, of its cached tokens | {_tokens_off(every)} |"
-    yield "\n| change | cache | prefill of the run: recorded | projected | real | within | median error |"
-    yield "|---|---|---|---|---|---|---|"
+    yield from _summary(found, options, loads)
+    yield "\n| change | cache | prefill of the run: base | projected | real | change projected | real | median error |"
+    yield "|---|---|---|---|---|---|---|---|"
     yield from map(_row, found)
 
 
-def _totals(case: Case) -> tuple[float, float, float]:
-    base = _prefill(case.base)
-    projected = sum(
-        (call.retimed.projected - call.retimed.recorded) for call in case.projected.run.calls if call.retimed
+def _summary(found: Sequence[Case], options: argparse.Namespace, loads: Sequence[float]) -> Iterator[str]:
+    turns = [turn for case in found for sending in case.sendings for turn in sending.changed()]
+    noise = sorted(factor for case in found for sending in case.sendings for factor in sending.unchanged()) or [1.0]
+    fastest = [factor for case in found for factor in case.repeated] or [1.0]
+    moved = [case for case in found if any(case.changes)]
+    large = [case for case in moved if abs(sum(case.changes)) > _LARGE * sum(case.base)]
+    yield (
+        f"llama.cpp server {VERSION}, {os.cpu_count()} processors, load {min(loads):.1f} to {max(loads):.1f}. "
+        f"{len(moved)} changes of an agent of {options.steps + 1} turns, base and change sent {options.repeats} times "
+        f"by turns. The machine's own noise: a turn that nothing changed took {median(noise) - 1:.0%} (median), "
+        f"{noise[int(0.9 * (len(noise) - 1))] - 1:.0%} (p90) longer or shorter when it was sent again; "
+        f"{median(fastest) - 1:.0%} between the fastest of {options.repeats} and the fastest of {options.repeats}.\n"
     )
-    return base, base + projected / _MS, _prefill(case.real)
+    yield "| over all changed turns | |\n|---|---|"
+    yield f"| new recordings within the 90 % interval that the projection states for one | {_share(turns)} |"
+    yield f"| half width of that interval, median | {median(turn.width for turn in turns):.0%} of the projection |"
+    yield f"| median error of the projected prefill, on the fastest sendings | {_median_error(found)} |"
+    yield f"| sign of the run's prefill change right, changes over {_LARGE:.0%} of the run | {_signs(large)} |"
+    yield f"| sign right, all changes | {_signs(moved)} |"
+    yield f"| median error of its context, of its cached tokens | {_tokens_off(turns)} |"
 
 
-def _same_sign(case: Case) -> bool:
-    base, projected, real = _totals(case)
-    return (projected > base) == (real > base)
+_LARGE = 0.05
+"""Smaller changes of a whole run are within what this server's own noise can turn around."""
+
+
+def _share(turns: Sequence[Compared]) -> str:
+    within = sum(turn.within for turn in turns)
+    return f"{within} of {len(turns)} ({within / max(1, len(turns)):.0%})"
+
+
+def _median_error(found: Sequence[Case]) -> str:
+    return f"{median(error for case in found for error in case.errors):.1%}"
+
+
+def _signs(found: Sequence[Case]) -> str:
+    right = sum((sum(case.changes) > 0) == (sum(case.real) > sum(case.base)) for case in found)
+    return f"{right} of {len(found)}"
 
 
 def _row(case: Case) -> str:
-    base, projected, real = _totals(case)
-    turns = list(case.turns())
-    within = f"{sum(each.within() for each in turns)} of {len(turns)}"
-    error = f"{median(each.error for each in turns):.0%}" if turns else "-"
-    cache = "on" if case.cached else "off"
-    times = " | ".join(f"{value:,.0f} ms" for value in (base, projected, real))
-    return f"| {case.name} | {cache} | {times} | {within} | {error} |"
-
-
-def _share(flags: Iterable[bool]) -> str:
-    known = list(flags)
-    return f"{sum(known)} of {len(known)} ({sum(known) / max(1, len(known)):.0%})"
+    base, change, real = sum(case.base), sum(case.changes), sum(case.real)
+    times = " | ".join(f"{value:,.0f} ms" for value in (base, base + change, real))
+    shares = " | ".join(f"{each / base:+.1%}" for each in (change, real - base))
+    error = f"{median(case.errors):.0%}" if case.errors else "-"
+    return f"| {case.name} | {'on' if case.cached else 'off'} | {times} | {shares} | {error} |"
 
 
 def _tokens_off(turns: Sequence[Compared]) -> str:

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from pytest_agentlatency.analysis import prefill, timeline
 from pytest_agentlatency.analysis.assembly import Reading
 from pytest_agentlatency.analysis.calibration import Calibration
-from pytest_agentlatency.analysis.prefill import LatencyModel, Load, NoFit, Sample
+from pytest_agentlatency.analysis.prefill import LatencyModel, Load, NoFit, Sample, Shape
 from pytest_agentlatency.model.run import Call
 from pytest_agentlatency.model.usage import Usage
 
@@ -33,7 +33,9 @@ class Fit:
     source: str = ""
     """`6 calls of this recording`, `calibration of 2026-11-30`; without a model, why."""
     doubt: str = ""
-    """Why cached tokens seem to be prefilled all the same; the model then takes them so."""
+    """Why cached tokens are prefilled all the same; the model takes them so."""
+    suspicion: str = ""
+    """Why they may be; the model believes the usage, and is no reason to fail."""
 
     def load(self, usage: Usage) -> Load | None:
         """What a call asks of prefill; None when its tokens aren't known."""
@@ -46,7 +48,11 @@ class Fit:
     @property
     def caution(self) -> str:
         """Why projected times must not fail a test; empty when they may."""
-        if self.model is None or self.model.gates:
+        if self.model is None:
+            return ""
+        if self.suspicion:
+            return self.suspicion
+        if self.model.gates:
             return ""
         width = f"a token's cost is known to a factor of {self.model.width:.1f} only"
         return f"{width} ({self.source}): run `agentlatency calibrate`"
@@ -107,7 +113,7 @@ def _calibrated(key: Key, asked: str, calibrations: Sequence[Calibration]) -> Ca
 
 
 def _fit(samples: Sequence[Sample], calibration: Calibration | None) -> Fit:
-    own = _own(samples)
+    own = _own(samples, None if calibration is None else calibration.latency.shape)
     if own.model is not None and own.model.gates:
         return own
     if calibration is not None:
@@ -115,14 +121,20 @@ def _fit(samples: Sequence[Sample], calibration: Calibration | None) -> Fit:
     return own
 
 
-def _own(samples: Sequence[Sample]) -> Fit:
-    doubt = prefill.cache_doubt(samples)
-    if doubt:
+def _own(samples: Sequence[Sample], shape: Shape | None) -> Fit:
+    """Fitted on the recording's own calls; the shape is as a calibration measured it."""
+    seen = prefill.cache_doubt(samples, shape) if shape else prefill.cache_doubt(samples)
+    if seen and shape:
         samples = [Sample(0, each.cached + each.uncached, each.ttft_ns) for each in samples]
-    found = prefill.fit(samples)
+    found = prefill.fit(samples, shape=shape or Shape())
     calls = f"{len(samples)} streamed call{'' if len(samples) == 1 else 's'} of this recording"
     if isinstance(found, NoFit):
         return Fit(None, found.reason)
     if found.from_prior:
         return Fit(None, f"{calls} can't tell what a token costs, three are needed")
-    return Fit(found, calls, doubt)
+    if seen and not shape:
+        return Fit(found, calls, suspicion=f"{seen}: the cache has no effect, or attention is dear: {_TELLS}")
+    return Fit(found, calls, f"cache not effective: {seen}" if seen else "")
+
+
+_TELLS = "`agentlatency calibrate` tells which"

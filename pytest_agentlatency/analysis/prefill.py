@@ -14,8 +14,9 @@ from typing import NamedTuple
 from pytest_agentlatency.analysis import regression
 from pytest_agentlatency.analysis.regression import Matrix, Point, Vector, quadratic
 
-ATTENTION_TOKENS, ATTENTION_SD = 60_000.0, 0.8
-"""N of a model of unknown shape. Published shapes give 17k to 197k; nine tenths of this prior lie in 16k to 224k."""
+ATTENTION_TOKENS, ATTENTION_SD = 30_000.0, 1.5
+"""N of a model of unknown shape. Published shapes give 17k to 197k on hardware that spends the same on every operation;
+small models on a CPU were measured at 2.4k and 17k. Nine tenths of this prior lie in 2.5k to 354k."""
 
 _ENOUGH = 3
 _WIDEST = 1.6
@@ -23,8 +24,16 @@ _SDS = 2.4
 """Laplace standard deviations to each side of a parameter; simulated coverage in docs/measuring.md."""
 _T95 = {2: 2.920, 3: 2.353, 4: 2.132}
 _UNFITTED_SCALE = 0.3
-_DOUBT_SAMPLES, _DOUBT_RATIO = 6, 1.5
 _LONGEST_EXPONENT = 50.0
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """What is believed of N, the context at which attention doubles the cost of a token: median, and deviation."""
+
+    tokens: float = ATTENTION_TOKENS
+    sd: float = ATTENTION_SD
+    """Of the logarithm, above 0: 0.1 or so for a model whose shape is known."""
 
 
 class Load(NamedTuple):
@@ -57,11 +66,14 @@ class Prior:
 
 @dataclass(frozen=True, slots=True)
 class Projection:
-    """Nanoseconds with a 90 % interval."""
+    """Nanoseconds with two 90 % intervals."""
 
     ns: int
     low: int
     high: int
+    """Of what the change costs: the recorded call, noise and all, on the latency model at both ends."""
+    again: tuple[int, int]
+    """Of a new recording of the changed call, whose noise is its own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,8 +147,9 @@ class LatencyModel:
         """TTFT of a call never seen, with the interval in which nine of ten such calls lie."""
         point = _point(self._logs, load)
         spread = math.sqrt(self.scale**2 + quadratic(self.covariance, point.slopes))
-        factor = math.exp(min(_LONGEST_EXPONENT, _T95[min(4, max(2, self.samples - 2))] * spread))
-        return Projection(round(point.value), round(point.value / factor), round(point.value * factor))
+        factor = math.exp(min(_LONGEST_EXPONENT, self._t95 * spread))
+        low, high = round(point.value / factor), round(point.value * factor)
+        return Projection(round(point.value), low, high, (low, high))
 
     def shift(self, recorded_ns: int, recorded: Load, live: Load) -> Projection:
         """TTFT of a recorded call, had it carried the live load: recorded plus the modelled difference.
@@ -146,38 +159,52 @@ class LatencyModel:
         """
         difference = self.work(live) - self.work(recorded)
         if difference == 0:
-            return Projection(recorded_ns, recorded_ns, recorded_ns)
+            return Projection(recorded_ns, recorded_ns, recorded_ns, self._again(recorded_ns, *[recorded_ns] * 3))
         factor = self._factor((self._attention(live) - self._attention(recorded)) / difference)
         change = self.token_ns * difference
         likely = max(min(recorded_ns, int(self.fixed_ns)), recorded_ns + round(change))
         floor = min(recorded_ns, int(self.fixed_ns / math.exp(_SDS * math.sqrt(self.covariance[0][0]))))
         ends = [max(floor, recorded_ns + round(each)) for each in (change / factor, change * factor)]
-        return Projection(likely, min(likely, *ends), max(likely, *ends))
+        low, high = min(likely, *ends), max(likely, *ends)
+        return Projection(likely, low, high, self._again(recorded_ns, likely, low, high))
+
+    def _again(self, recorded_ns: int, likely: int, low: int, high: int) -> tuple[int, int]:
+        """The interval of the cost, widened by the noise of two calls: the recorded one and the new one."""
+        noise = self.noise * math.hypot(recorded_ns, likely)
+        return max(0, likely - round(math.hypot(likely - low, noise))), likely + round(math.hypot(high - likely, noise))
+
+    @property
+    def shape(self) -> Shape:
+        """N as this model saw it: a property of model and hardware, which one day's load doesn't move."""
+        return Shape(self.attention_tokens, math.sqrt(self.covariance[2][2]))
+
+    @property
+    def noise(self) -> float:
+        """How far calls of one load differ from each other, as a fraction: the half width of a 90 % interval."""
+        return self._t95 * self.scale
+
+    @property
+    def _t95(self) -> float:
+        return _T95[min(4, max(2, self.samples - 3))]
 
     @property
     def _logs(self) -> Vector:
         return math.log(self.fixed_ns), math.log(self.token_ns), math.log(self.attention_tokens)
 
 
-def fit(
-    samples: Sequence[Sample],
-    *,
-    prior: Prior = Prior(),
-    attention_tokens: float = ATTENTION_TOKENS,
-    attention_sd: float = ATTENTION_SD,
-) -> LatencyModel | NoFit:
+def fit(samples: Sequence[Sample], *, prior: Prior = Prior(), shape: Shape = Shape()) -> LatencyModel | NoFit:
     """Fit the calls of one provider, model and tier.
 
-    Fewer than three give the prior, which never gates. attention_tokens and attention_sd (of the logarithm, above 0)
-    are the prior of N: 0.1 or so for a model whose shape is known. A wide sweep on a quiet server moves N to where it
-    is; a hosted agent's turns leave it, and its uncertainty stays in every interval. No quadratic is fitted freely.
+    Fewer than three give the prior, which never gates. The shape is the prior of N: a wide sweep on a quiet server
+    moves N to where it is; a hosted agent's turns leave it, and its uncertainty stays in every interval. No quadratic
+    is fitted freely.
     """
     wrong = next((each for each in samples if each.ttft_ns <= 0 or min(each.cached, each.uncached) < 0), None)
     if wrong is not None:
         return NoFit(f"{wrong!r} can't have been measured: TTFT must be above 0 ns and token counts not below 0")
     believed = regression.Prior(
-        (math.log(prior.fixed_ns), math.log(prior.token_ns), math.log(attention_tokens)),
-        (prior.fixed_sd, prior.token_sd, attention_sd),
+        (math.log(prior.fixed_ns), math.log(prior.token_ns), math.log(shape.tokens)),
+        (prior.fixed_sd, prior.token_sd, shape.sd),
     )
     if len(samples) < _ENOUGH:
         return _model(_unfitted(believed), samples)
@@ -214,19 +241,25 @@ def _point(logs: Vector, load: Load) -> Point:
     return Point(value, (fixed / value, prefill / value, -attention / value))
 
 
-def cache_doubt(samples: Sequence[Sample]) -> str:
+_DOUBT_SAMPLES, _DOUBT_RATIO = 6, 1.5
+_PUBLISHED = Shape(60_000.0, 0.8)
+"""Published shapes; nine tenths of this lie in 16k to 224k."""
+
+
+def cache_doubt(samples: Sequence[Sample], shape: Shape = _PUBLISHED) -> str:
     """Why the cached tokens seem to have been prefilled all the same; empty when there is no reason to think so.
 
     Compares two fits, one in which cached tokens are cheap and one in which they cost like any other. A server may
     count tokens as cached and still compute them (its reuse pinned at an old checkpoint); bytes and usage look fine.
+    Attention that is dearer than the shape allows looks the same: only a measured shape settles which of them it is.
     """
     if len(samples) < _DOUBT_SAMPLES or not any(each.cached for each in samples):
         return ""
-    believed = fit(samples)
-    doubted = fit([Sample(0, each.cached + each.uncached, each.ttft_ns) for each in samples])
+    believed = fit(samples, shape=shape)
+    doubted = fit([Sample(0, each.cached + each.uncached, each.ttft_ns) for each in samples], shape=shape)
     if isinstance(believed, NoFit) or isinstance(doubted, NoFit) or doubted.scale > believed.scale / _DOUBT_RATIO:
         return ""
     return (
-        f"cache not effective: TTFT follows the whole context (off by {doubted.scale:.0%}), "
+        f"TTFT follows the whole context (off by {doubted.scale:.0%}), "
         f"not the uncached tokens (off by {believed.scale:.0%})"
     )

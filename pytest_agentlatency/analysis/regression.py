@@ -13,8 +13,8 @@ Matrix = tuple[Vector, ...]
 
 FREEDOM = 4
 """Degrees of freedom of the residuals: one turn in a hundred may be three times slower without moving the fit."""
-_PRIOR_SCALE, _PRIOR_WEIGHT = 0.3, 2
-"""The residuals' scale starts as if two observations had said 0.3; a perfect fit through few points isn't believed."""
+_PRIOR_SCALE, _PRIOR_WEIGHT = 0.2, 1
+"""The residuals' scale starts as if one observation had said 0.2; a perfect fit through few points isn't believed."""
 _STEPS, _STEP_LIMIT, _CLOSE = 60, 1.0, 1e-12
 
 

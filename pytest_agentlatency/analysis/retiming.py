@@ -107,7 +107,7 @@ def by_fits(told: Replayed, calibrations: Sequence[Calibration] = ()) -> Retimed
     if unchanged and not any(each.call.usage.cache_read for each in told.recorded):
         return Retimed(told.run, told.run, told.run, told.readings, told.recording)
     known = fits((*told.recorded, *told.unmade), calibrations)
-    doubts = dict.fromkeys(fit.doubt for fit in known.values() if fit.doubt)
+    doubts = dict.fromkeys(doubt for fit in known.values() if (doubt := fit.doubt or fit.suspicion))
     told = replace(told, run=replace(told.run, notes=(*told.run.notes, *doubts)))
     return retime(told, lambda reading: known[key_of(reading)])
 
@@ -168,8 +168,12 @@ def _with_retiming(reading: Reading, takes: Mapping[int, Takes]) -> Call:
     found, seen = takes.get(reading.call.record.id), prefill_of(reading.call)
     if found is None or found.prefill is None or seen is None:
         return reading.call
-    projected = (Ns(getattr(found.prefill, end)) for end in _ENDS)
-    return replace(reading.call, retimed=Retiming(Ns(seen[1] - seen[0]), *projected))
+    return replace(reading.call, retimed=_retiming(seen[1] - seen[0], found.prefill))
+
+
+def _retiming(recorded: int, now: Projection) -> Retiming:
+    low, high = now.again
+    return Retiming(Ns(recorded), Ns(now.ns), Ns(now.low), Ns(now.high), (Ns(low), Ns(high)))
 
 
 def _on_a_clock(told: Replayed, readings: tuple[Reading, ...], stretches: Mapping[int, Stretch]) -> Replayed:
@@ -204,7 +208,8 @@ def _projection_notes(count: int, used: Iterable[Fit]) -> Iterator[str]:
             low, high = fit.model.token_interval
             cost = f"{units.duration(1000 * fit.model.token_ns)} per 1,000 tokens"
             ends = f"{units.duration(1000 * low)} to {units.duration(1000 * high)}"
-            yield f"~ prefill of {count} changed call(s) projected by {fit.source}: {cost} ({ends})"
+            noise = f"any call may take {units.share(fit.model.noise)} more or less"
+            yield f"~ prefill of {count} changed call(s) projected by {fit.source}: {cost} ({ends}); {noise}"
 
 
 def _stale_notes(stale: Mapping[Spot, str]) -> Iterator[str]:

@@ -113,7 +113,9 @@ class Retiming:
     projected: Ns
     low: Ns
     high: Ns
-    """Ends of the 90 % interval."""
+    """Ends of the 90 % interval of what the change costs, on top of the recorded call with its own noise."""
+    again: tuple[Ns, Ns]
+    """Ends of the 90 % interval of a new recording of the changed call, whose noise is another."""
 
 
 @dataclass(frozen=True, slots=True)

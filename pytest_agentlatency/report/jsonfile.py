@@ -94,6 +94,8 @@ def _retimed(retimed: Retiming) -> dict[str, Json]:
         "projected_ns": retimed.projected,
         "low_ns": retimed.low,
         "high_ns": retimed.high,
+        "again_low_ns": retimed.again[0],
+        "again_high_ns": retimed.again[1],
     }
 
 

@@ -7,10 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_agentlatency.analysis import assembly
+from pytest_agentlatency.analysis.calibration import Calibration
 from pytest_agentlatency.analysis.counters import counter
 from pytest_agentlatency.analysis.drift import LiveCall, Replayed, replayed
 from pytest_agentlatency.analysis.fits import Fit, fits, key_of
-from pytest_agentlatency.analysis.prefill import LatencyModel, Sample, fit
+from pytest_agentlatency.analysis.prefill import LatencyModel, Load, Sample, fit
 from pytest_agentlatency.analysis.retiming import by_fits, retime
 from pytest_agentlatency.model.phase import Phase
 from pytest_agentlatency.model.provenance import Provenance
@@ -247,29 +248,63 @@ def test_a_wide_fit_projects_with_a_caution():
 
 
 def test_a_model_of_known_cost_is_recovered_from_the_recordings_own_calls():
-    """400 ms and 0.1 ms a token, nine turns: what 1,000 tokens more cost is known within its interval."""
+    """400 ms and 0.1 ms a token, nine turns: what some 1,000 tokens more cost is known within its interval."""
     sizes = [1000 * n for n in range(1, 10)]
     observed = recording([turn(size, prefill_ms=400 + size / 10) for size in sizes], model="local")
     told = live(observed, with_longer_system(observed, 1000))
     models = fits(told.recorded)
     found = retime(told, lambda reading: models[key_of(reading)])
-    for each in found.run.calls:
-        change = each.retimed.projected - each.retimed.recorded
-        assert each.retimed.low - each.retimed.recorded <= 100 * MS <= each.retimed.high - each.retimed.recorded
-        assert change == pytest.approx(100 * MS, rel=0.4)
+    for size, each in zip(sizes, found.run.calls, strict=True):
+        cost = (each.usage.context - size) * MS / 10
+        low, change, high = (
+            end - each.retimed.recorded for end in (each.retimed.low, each.retimed.projected, each.retimed.high)
+        )
+        assert low <= cost <= high
+        assert change == pytest.approx(cost, rel=0.3)
 
 
-def test_a_cache_that_the_times_do_not_show_is_doubted_in_a_run_without_any_change():
-    """Field note D9: usage says cached, and the server prefills the whole context all the same."""
+def pinned() -> Recording:
+    """Usage says cached, and the server prefills the whole context all the same: 100 ms and 0.1 ms a token."""
     sizes = [2000 * number for number in range(1, 11)]
     turns = [
         turn(size, prefill_ms=100 + size / 10, cached=before, tool_ms=10)
         for before, size in zip((0, *sizes), sizes, strict=False)
     ]
-    observed = recording(turns, model="local")
-    found = by_fits(live(observed, observed))
+    return recording(turns, model="local")
+
+
+def swept(model: str = "local") -> Calibration:
+    """Cold prompts on the same server: attention costs nothing that shows."""
+    samples = [Sample(0, size, 100 * MS + size * MS // 10) for size in (500, 1000, 2000, 4000, 8000, 16000, 32000)]
+    return Calibration("anthropic", model, "", "2026-12-01", fit(samples))
+
+
+def test_a_cache_that_the_times_do_not_show_is_doubted_in_a_run_without_any_change():
+    """Field note D9: with a calibration, attention can't be what the times follow."""
+    observed = pinned()
+    found = by_fits(live(observed, observed), [swept()])
     assert any(note.startswith("cache not effective") for note in found.run.notes)
     assert not found.projected
+
+
+def test_without_a_calibration_the_doubt_is_told_and_projected_times_fail_no_test():
+    """Field note D9: dear attention to a cached context looks the same as a cache without effect."""
+    observed = pinned()
+    found = by_fits(live(observed, with_longer_system(observed, 500)))
+    assert any("the cache has no effect, or attention is dear" in note for note in found.run.notes)
+    assert "agentlatency calibrate" in found.caution(None)
+
+
+def test_dear_attention_that_a_calibration_saw_is_no_doubt():
+    """A small server on a CPU (N = 2,384): its warm turns get slower as the context grows, with a cache that works."""
+    cost = LatencyModel(2e6, 4.2e5, 2384, KNOWN.model.covariance, 0.02, 12)
+    sizes = [500 * number for number in range(1, 10)]
+    loads = [Load(before, size - before) for before, size in zip((0, *sizes), sizes, strict=False)]
+    turns = [turn(sum(load), prefill_ms=cost.predict(load).ns / MS, cached=load.cached, tool_ms=10) for load in loads]
+    observed = recording(turns, model="local")
+    sweep = fit([Sample(0, size, cost.predict(Load(0, size)).ns) for size in (250, 500, 1000, 2000, 4000, 8000)])
+    known = Calibration("anthropic", "local", "", "2026-12-01", sweep)
+    assert by_fits(live(observed, observed), [known]).run.notes == ()
 
 
 def test_a_cache_that_works_is_not_doubted():
