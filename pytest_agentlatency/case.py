@@ -20,8 +20,10 @@ from pytest_agentlatency.budgets import analyses, baseline, clientbound
 from pytest_agentlatency.budgets.baseline import Baseline, BaselineError, Settled
 from pytest_agentlatency.budgets.budget import judge
 from pytest_agentlatency.budgets.figure import Figures
+from pytest_agentlatency.budgets.headroom import Seen
 from pytest_agentlatency.budgets.phrase import Phrase, StablePrefix
 from pytest_agentlatency.budgets.projection import with_projection
+from pytest_agentlatency.budgets.suggest import suggested
 from pytest_agentlatency.budgets.verdict import Judgement, Ruling
 from pytest_agentlatency.capture import before, calibrations, kvconfigs
 from pytest_agentlatency.capture.before import Refuser
@@ -42,7 +44,7 @@ from pytest_agentlatency.model.mode import Mode
 from pytest_agentlatency.model.provenance import Provenance
 from pytest_agentlatency.model.recording import Recording
 from pytest_agentlatency.model.run import Run
-from pytest_agentlatency.report import acceptedfile, failure, probe, summary
+from pytest_agentlatency.report import acceptedfile, failure, probe, suggest, summary
 from pytest_agentlatency.settings import INI, DriftPolicy, Settings
 
 _FORBIDDEN = r"<>?%*:|\"'/\\"
@@ -109,6 +111,7 @@ class Case:
     _refuser: Refuser = field(default_factory=Refuser)
     _stack: ExitStack = field(default_factory=ExitStack)
     _session: Session | None = None
+    _agent_run: AgentRun | None = None
     _judged_calls: int | None = None
     """How many model calls the verdict is about; None before it."""
     _kept: Document | None = None
@@ -163,7 +166,8 @@ class Case:
             stopping=stopping,
         )
         self._session = self._stack.enter_context(Session(plan))
-        return AgentRun(self._session)
+        self._agent_run = AgentRun(self._session)
+        return self._agent_run
 
     def _counter(self) -> Counter:
         try:
@@ -280,7 +284,8 @@ class Case:
         judgements = tuple(self._judge(phrase, told.run, figures) for phrase in self.phrases)
         broken = failure.message(judgements, told.run, strict=self.settings.strict_growth)
         settled = self._settled(session, told.run, judgements) if not problems else Settled()
-        message = "\n\n".join(problems) or broken or settled.failure
+        offered = self._offered(Seen(told.run, figures)) if passed and not problems else ()
+        message = "\n\n".join(problems) or broken or settled.failure or self._unguarded(offered, session.plan.mode)
         kept = self._keep(session, trustworthy=not problems, passed=passed and not message)
         word = {Mode.REPLAY: "replayed", Mode.RECORD: "recorded", Mode.LIVE: "live"}[session.plan.mode]
         outcome = Outcome(
@@ -294,11 +299,23 @@ class Case:
             entry=replace(
                 summary.entry(self.identity.nodeid, word, told.run, judgements, probe.word(findings)),
                 accepted=settled.retimed,
+                offered="\n".join(offered),
             ),
             run=told.run,
             judgements=judgements,
         )
         return _veiled(outcome, session) if outcome.failure or findings else outcome
+
+    def _offered(self, seen: Seen) -> tuple[str, ...]:
+        """Budgets for a test that nothing guards: it has none, and read no figure. None for any other."""
+        if self.phrases or self._agent_run is None or self._agent_run.consulted:
+            return ()
+        return tuple(each.phrase.text for each in suggested([seen]))
+
+    def _unguarded(self, offered: Sequence[str], mode: Mode) -> str:
+        """Why such a test fails, where budgets are required. A recording comes first: budgets are chosen from it."""
+        wanted = self.settings.require_budget and mode is not Mode.RECORD
+        return suggest.refusal(offered) if offered and wanted else ""
 
     def _probed(self, session: Session) -> tuple[tuple[Finding, ...], tuple[str, ...]]:
         """What a second pass finds, or why there was none."""

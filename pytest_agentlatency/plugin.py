@@ -68,12 +68,19 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         action="store_true",
         help="accept worse figures too (implies --latency-update)",
     )
+    group.addoption(
+        settings_.OPTIONS["require_budget"],
+        dest="agentlatency_require_budget",
+        action="store_true",
+        help="fail tests that have no budget and read no figure, and suggest budgets for them",
+    )
     parser.addini(settings_.INI["mode"], "default of --latency-mode")
     parser.addini(settings_.INI["drift"], "default of --latency-drift")
     parser.addini(settings_.INI["counter"], "token counter: chars, tiktoken, claude, or another package's")
     parser.addini(settings_.INI["volatile"], "regular expressions of spans that matching ignores", type="linelist")
     parser.addini(settings_.INI["allow_hosts"], "hosts that a replay may connect to", type="args")
     parser.addini(settings_.INI["strict_growth"], "an inconclusive budget fails", type="bool", default=False)
+    parser.addini(settings_.INI["require_budget"], "as --latency-require-budget", type="bool", default=False)
     parser.addini(
         settings_.INI["calibrations"], "folders of calibration files (default: latency-calibrations)", type="paths"
     )

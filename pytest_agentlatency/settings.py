@@ -47,6 +47,8 @@ class Settings:
     """In a replay, tools are given their recorded results in place of running."""
     strict_growth: bool = False
     """An inconclusive budget fails."""
+    require_budget: bool = False
+    """A test without a budget fails, unless it reads a figure itself."""
     calibrations: tuple[str, ...] = ()
     """Folders of calibration files."""
     update: bool = False
@@ -74,6 +76,7 @@ OPTIONS = {
     "allow_live": "--latency-allow-live",
     "update": "--latency-update",
     "loosen": "--latency-loosen",
+    "require_budget": "--latency-require-budget",
     "probe_prefix": "--latency-probe-prefix",
     "probe_pass": "--latency-probe-pass",
 }
@@ -84,6 +87,7 @@ INI = {
     "volatile": "latency_volatile",
     "allow_hosts": "latency_allow_hosts",
     "strict_growth": "latency_strict_growth",
+    "require_budget": "latency_require_budget",
     "calibrations": "latency_calibrations",
     "kv_configs": "latency_kv_configs",
     "max_drift": "latency_max_drift",
@@ -124,6 +128,7 @@ def from_sources(
         volatile=_patterns(ini.get("volatile")),
         allow_hosts=_words(ini.get("allow_hosts")),
         strict_growth=bool(ini.get("strict_growth")),
+        require_budget=bool(options.get("require_budget") or ini.get("require_budget")),
         calibrations=_words(ini.get("calibrations")),
         kv_configs=_models(ini.get("kv_configs"), base),
         max_drift=_fraction(ini.get("max_drift"), f"ini value {INI['max_drift']}"),

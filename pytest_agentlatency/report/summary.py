@@ -14,6 +14,9 @@ from pytest_agentlatency.budgets.verdict import Judgement, Ruling
 from pytest_agentlatency.model import units
 from pytest_agentlatency.model.provenance import Provenance
 from pytest_agentlatency.model.run import Run, Verdict
+from pytest_agentlatency.report.suggest import block
+
+_NAMED = 5  # tests named in a line
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +48,8 @@ class Entry:
     """Figures of a changed agent were accepted, and its cassette is of before the change."""
     basis: Mapping[str, int] = field(default_factory=dict[str, int])
     """What budgets were judged on -> budgets; empty where no request changed."""
+    offered: str = ""
+    """Budgets, a line each, that a test which nothing guards would keep; empty for any other test."""
     tight: str = ""
     """Budgets that a measured time kept with too little room, with what is left."""
 
@@ -131,9 +136,20 @@ def _block(entries: Sequence[Entry]) -> Iterator[str]:
     for each in sorted(entries, key=lambda entry: entry.test):
         if each.tight:
             yield f"kept with little headroom, and measured: {each.test} ({each.tight})"
+    yield from _unguarded(sorted((each for each in entries if each.offered), key=lambda entry: entry.test))
     for each in entries:
         if each.volatile:
             yield f"requests that a second pass changed: {each.test} ({each.volatile})"
+
+
+def _unguarded(entries: Sequence[Entry]) -> Iterator[str]:
+    """Tests without a budget, and what the first of them would keep."""
+    if entries:
+        named = ", ".join(each.test for each in entries[:_NAMED])
+        more = f" and {len(entries) - _NAMED} more" if len(entries) > _NAMED else ""
+        yield f"{_count(len(entries), 'test')} without a budget: {named}{more}"
+        yield f"{'it' if len(entries) == 1 else 'the first'} would keep:"
+        yield from block(entries[0].offered.split("\n"), "    ")
 
 
 def _short(each: Entry) -> str:

@@ -1,5 +1,6 @@
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 
 from hypothesis import given
 
@@ -83,3 +84,16 @@ def test_an_entry_of_every_run_survives_the_way_from_a_worker(run: Run):
 def test_an_entry_of_a_newer_version_is_read():
     one = ENTRIES[0]
     assert Entry.from_json({**one.to_json(), "colour": "blue"}) == one
+
+
+def test_of_many_tests_without_a_budget_a_few_are_named_and_the_first_is_shown_what_it_would_keep():
+    phrases = "turns at most 8\nprefix stable"
+    many = [replace(made(f"test_{number}", grown(1000)), offered=phrases) for number in reversed(range(7))]
+    assert lines(many)[1:] == [
+        "7 tests without a budget: test_0, test_1, test_2, test_3, test_4 and 2 more",
+        "the first would keep:",
+        "    @pytest.mark.latency_budget(",
+        '        "turns at most 8",',
+        '        "prefix stable",',
+        "    )",
+    ]
