@@ -25,12 +25,13 @@ from pytest_agentlatency.cassette import canonical, likeness
 from pytest_agentlatency.cassette.difference import SNIPPET, characters, difference
 from pytest_agentlatency.cassette.headers import clean_url
 from pytest_agentlatency.cassette.likeness import Opening
+from pytest_agentlatency.cassette.livelanes import LiveLanes
 from pytest_agentlatency.cassette.masks import Masks, differing
-from pytest_agentlatency.cassette.recorded import RecordedCall, asked, recorded_calls
+from pytest_agentlatency.cassette.recorded import RecordedCall, recorded_calls
 from pytest_agentlatency.cassette.secrets import NOTHING_LEARNED, Learned, hidden
 from pytest_agentlatency.model.recording import Attempt, CallRecord, Recording, Request
 from pytest_agentlatency.model.run import Difference, Verdict
-from pytest_agentlatency.wire.lineage import Lineage, Placement
+from pytest_agentlatency.wire.lineage import Placement
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +138,7 @@ class Matcher:
         test = recording.facts.test
         self._rerun = f"pytest {shlex.quote(test)} --latency-mode=record" if test else "pytest --latency-mode=record"
         self._pairs: dict[int, _Pair] = {}
-        self._live = _LiveLanes()
+        self._live = LiveLanes()
         self._lock = threading.Lock()
 
     def take(self, live_call: int, request: Request) -> Match:
@@ -292,37 +293,3 @@ def _indexed(keyed: Iterable[tuple[canonical.Key, _Slot]]) -> _Index:
 
 def _free(index: _Index, key: canonical.Key) -> list[_Slot]:
     return [slot for slot in index.get(key, ()) if not slot.taken]
-
-
-class _LiveLanes:
-    """Which lanes the live calls form, and which recorded lane each of them follows.
-
-    Reading a request costs time: calls that are equal to a recorded one are placed when the first comes that isn't.
-    """
-
-    def __init__(self) -> None:
-        self.following: dict[int, RecordedCall] = {}
-        """Live lane -> the recorded call that it was paired with last."""
-        self._lineage = Lineage()
-        self._later: list[tuple[Request, RecordedCall]] = []
-
-    def later(self, request: Request, call: RecordedCall) -> None:
-        """Take note of a pair found without lanes."""
-        self._later.append((request, call))
-
-    def place(self, request: Request) -> tuple[Opening, Placement]:
-        """Place a live request."""
-        for earlier, call in self._later:
-            self.follow(self._placed(earlier)[1], call)
-        self._later.clear()
-        return self._placed(request)
-
-    def follow(self, placement: Placement, call: RecordedCall) -> None:
-        """Take note of the pair of the request just placed."""
-        self.following[placement.lane] = call
-        self._lineage.answered(placement.lane, call.read.answer)
-
-    def _placed(self, request: Request) -> tuple[Opening, Placement]:
-        provider, prompt = asked(request)
-        placement = self._lineage.place(prompt)
-        return likeness.opening(provider, placement.prompt), placement
