@@ -4,6 +4,7 @@ Told by the context in which the call is made; where that says nothing, by its t
 run began is a stranger. Threads that wait for work of others (executors, event loops) serve every test.
 """
 
+import inspect
 import sys
 import threading
 from collections.abc import Mapping
@@ -33,7 +34,7 @@ class Left:
     def asks(self) -> bool:
         """Whether the caller is part of it. A pool's thread that has gone on to other work is not."""
         began = next((frame for thread, frame in self.work.items() if thread.ident == threading.get_ident()), None)
-        return began is not None and began in _stack(sys._getframe())  # noqa: SLF001
+        return began is not None and began in _stack(inspect.currentframe())
 
 
 class Origin:

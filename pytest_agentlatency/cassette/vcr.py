@@ -175,7 +175,8 @@ class OtherHTTP:
             def can_play_response_for(self, request: Any) -> Any:
                 """Called by every stub as its first question about a request."""
                 plain: Any = super()
-                vars(request).setdefault(_ASKED, next(order))
+                if not hasattr(request, _ASKED):
+                    setattr(request, _ASKED, next(order))
                 return plain.can_play_response_for(request)
 
             def filter_request(self, request: Any) -> Any:

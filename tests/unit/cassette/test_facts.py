@@ -26,7 +26,15 @@ def test_nothing_known_is_nothing_written():
 
 
 @pytest.mark.parametrize(
-    "run", [{"bounds": "1"}, {"bounds": "x y"}, {"calls": [{"id": "1"}]}, {"calls": {}}, {"tools": [5]}]
+    "run",
+    [
+        {"bounds": "1"},
+        {"bounds": "x y"},
+        {"calls": [{"id": "1"}]},
+        {"calls": [{"id": 1, "delivered": "5"}]},
+        {"calls": {}},
+        {"tools": [5]},
+    ],
 )
 def test_a_wrong_field_is_told_with_its_place(run):
     with pytest.raises(Unreadable, match=r"^x\.yaml\."):
