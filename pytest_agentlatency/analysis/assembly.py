@@ -4,6 +4,7 @@ Owns the reading of bytes with times as calls, lanes and turns. Leaves the wire 
 conversation a request continues to `wire.lineage`, and where time went to `analysis.timeline`.
 """
 
+from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -176,19 +177,21 @@ def tool_owners(readings: Sequence[Reading], tools: Sequence[ToolRecord]) -> Map
     """
     asked: set[tuple[int, int]] = set()
     owners: dict[int, int] = {}
+    latest = sorted(readings, key=_began, reverse=True)
+    ages = [-_began(each) for each in latest]
     for tool in sorted(tools, key=lambda each: (each.start, each.id)):
-        candidates = [each for each in readings if _began(each) <= tool.start and _parent(each) == tool.parent]
-        candidates = candidates or [each for each in readings if _began(each) <= tool.start] or list(readings)
-        if not candidates:
-            continue
-        owner = _asker(candidates, tool, asked) or max(candidates, key=_began)
-        owners[tool.id] = owner.lane
+        before = latest[bisect_left(ages, -tool.start) :]
+        candidates = [each for each in before if each.call.record.parent == tool.parent] or before or latest
+        if candidates:
+            owners[tool.id] = (_asker(candidates, tool, asked) or candidates[0]).lane
     return owners
 
 
 def asked_again(readings: Sequence[Reading], tools: Sequence[ToolRecord], owners: Mapping[int, int]) -> frozenset[int]:
     """Ids of the calls that answer nothing but rejected arguments: every tool call of the turn before was one."""
     found: set[int] = set()
+    if not any(tool.rejected for tool in tools):
+        return frozenset()
     for lane in _lanes_of(readings):
         mine = sorted((each for each in readings if each.lane == lane), key=_began)
         ran = [tool for tool in tools if owners.get(tool.id) == lane]
@@ -200,7 +203,8 @@ def asked_again(readings: Sequence[Reading], tools: Sequence[ToolRecord], owners
 
 
 def _asker(candidates: Sequence[Reading], tool: ToolRecord, asked: set[tuple[int, int]]) -> Reading | None:
-    for reading in sorted(candidates, key=_began, reverse=True):
+    """The first of the candidates, the latest first, that asked for the tool and hasn't had its answer."""
+    for reading in candidates:
         for index, block in enumerate(reading.answer.blocks):
             key = (reading.call.record.id, index)
             if block.kind == "tool_json" and block.name == tool.name and key not in asked:
@@ -211,10 +215,6 @@ def _asker(candidates: Sequence[Reading], tool: ToolRecord, asked: set[tuple[int
 
 def _began(reading: Reading) -> Ns:
     return reading.call.milestones.call or Ns(0)
-
-
-def _parent(reading: Reading) -> int | None:
-    return reading.call.record.parent
 
 
 def _lane(
@@ -245,6 +245,7 @@ def _turn(
     provenance: Provenance,
 ) -> Turn:
     start, end = window or (None, None)
+    until = max(window[1], window[0] + 1) if window else 0
     return Turn(
         number=position,
         lane=reading.lane,
@@ -252,7 +253,7 @@ def _turn(
         start=start,
         end=end,
         segments=layout.within(reading.lane, window) if window else (),
-        tools=tuple(tool for tool in tools if window and window[0] <= tool.start < max(window[1], window[0] + 1)),
+        tools=tuple(tool for tool in tools if start is not None and start <= tool.start < until),
         paused=layout.paused(window) if window else Ns(0),
         provenance=provenance if window else Provenance.UNKNOWN,
     )

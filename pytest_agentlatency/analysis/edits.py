@@ -58,7 +58,8 @@ def _is_result(block: Block, message: Message) -> bool:
 def _with_text(block: Block, text: str) -> Block:
     if text == block.text:
         return block
-    return replace(block, text=text, raw=json.dumps({"content": text, "type": block.kind}, ensure_ascii=False))
+    raw = json.dumps({"content": text, "type": block.kind}, ensure_ascii=False)
+    return replace(block, text=text, raw=raw, wire=raw)
 
 
 def _key_fields(text: str) -> str:

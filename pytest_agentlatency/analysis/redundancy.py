@@ -49,29 +49,43 @@ class _Place(NamedTuple):
 
 def copies(texts: Iterable[Text]) -> Iterator[Copy]:
     """Spans of at least 24 words that an earlier text of the same context has too."""
-    seen: dict[tuple[str, ...], _Place] = {}
+    seen = _Seen({}, set())
     for each in texts:
-        marks = list(_WORD.finditer(_ESCAPED.sub("  ", each.text)))  # two spaces: every position stays
-        words = tuple(mark.group() for mark in marks)
-        for start, end, original in _spans(words, seen, each.since):
-            span = each.text[marks[start].start() : marks[end - 1].end()]
-            yield Copy(each.path, each.since, original, span)
+        plain = _ESCAPED.sub("  ", each.text)  # two spaces: every position stays
+        words = tuple(_WORD.findall(plain))
+        spans = list(_spans(words, seen, each.since))
+        marks = list(_WORD.finditer(plain)) if spans else []
+        for start, end, original in spans:
+            yield Copy(each.path, each.since, original, each.text[marks[start].start() : marks[end - 1].end()])
         for start in range(0, len(words) - _WINDOW + 1, _WINDOW):
-            window = words[start : start + _WINDOW]
-            if window not in seen or seen[window].source.until < each.since:
-                seen[window] = _Place(each, words, start)
+            seen.add(_Place(each, words, start))
 
 
-def _spans(words: tuple[str, ...], seen: dict[tuple[str, ...], _Place], turn: int) -> Iterator[tuple[int, int, str]]:
-    at, free = 0, 0
-    while at + _WINDOW <= len(words):
-        place = seen.get(words[at : at + _WINDOW])
-        if place is None or place.source.until < turn:
-            at += 1
+class _Seen(NamedTuple):
+    """The windows of the texts so far."""
+
+    places: dict[tuple[str, ...], _Place]
+    ends: set[tuple[str, str]]
+    """First and last word of each: few places of another text have both, and only there a window is looked up."""
+
+    def add(self, place: _Place) -> None:
+        """Remember a window, unless it stands somewhere that the context still holds."""
+        window = place.words[place.start : place.start + _WINDOW]
+        known = self.places.get(window)
+        if known is None or known.source.until < place.source.since:
+            self.places[window] = place
+            self.ends.add((window[0], window[-1]))
+
+
+def _spans(words: tuple[str, ...], seen: _Seen, turn: int) -> Iterator[tuple[int, int, str]]:
+    free = 0
+    for at, ends in enumerate(zip(words, words[_WINDOW - 1 :], strict=False)):
+        if ends not in seen.ends or at < free:
             continue
-        first, last = _widened(words, at, place, free)
-        yield first, last, place.source.path
-        at = free = last
+        place = seen.places.get(words[at : at + _WINDOW])
+        if place is not None and place.source.until >= turn:
+            first, free = _widened(words, at, place, free)
+            yield first, free, place.source.path
 
 
 def _widened(words: tuple[str, ...], at: int, place: _Place, free: int) -> tuple[int, int]:

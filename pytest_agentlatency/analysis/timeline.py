@@ -4,8 +4,10 @@ Owns the definition of each phase as an interval between stamps (DESIGN of phase
 resolution of overlaps to `analysis.attribution`.
 """
 
+from bisect import bisect_right
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import islice, takewhile
 
 from pytest_agentlatency.analysis.attribution import Activity, blocking_path, without, work
 from pytest_agentlatency.model.clock import Ns
@@ -243,7 +245,9 @@ def _after(call: Call, last: Stamps) -> Iterator[Span]:
 
 
 def _clip(path: Sequence[Span], window: tuple[Ns, Ns]) -> Iterator[Span]:
-    for span in path:
+    """The spans inside a window. They stand in order and don't overlap."""
+    first = bisect_right(path, window[0], key=lambda span: span.end)
+    for span in takewhile(lambda span: span.start < window[1], islice(path, first, None)):
         start, end = max(span.start, window[0]), min(span.end, window[1])
         if end > start:
             yield Span(span.phase, start, end, span.detail, span.lane)

@@ -9,7 +9,7 @@ import math
 import random
 from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
-from itertools import combinations, permutations, product
+from itertools import chain, combinations, permutations, product, repeat, starmap
 from operator import mul
 from statistics import median
 from typing import NamedTuple
@@ -88,10 +88,11 @@ def permutation(strata: Strata) -> Tails:
     """
     if all(len(set(values)) <= 1 for values in strata):
         return Tails(1.0, 1.0)  # every order is the observed one
+    values = [*chain.from_iterable(strata)]
     sizes = tuple(map(len, strata))
-    observed = _score(tuple(map(_places, sizes)), strata)
     exact = orders(strata) <= EXACT_ORDERS
-    scores = [_score(places, strata) for places in (_all_orders(sizes) if exact else _drawn(sizes))]
+    scores = [sum(map(mul, places, values)) for places in (_all_orders(sizes) if exact else _drawn(sizes))]
+    observed = sum(map(mul, _places(sizes), values))
     if not exact:
         scores.append(observed)
     slack = _CLOSE * max(1.0, abs(observed))
@@ -100,30 +101,31 @@ def permutation(strata: Strata) -> Tails:
     return Tails(up / len(scores), down / len(scores))
 
 
-def _score(places: Strata, strata: Strata) -> float:
-    return sum(sum(map(mul, row, values)) for row, values in zip(places, strata, strict=True))
+_Places = Sequence[float]
+"""The places of all values, stratum by stratum, each as its distance from the middle of its stratum."""
 
 
-def _places(size: int) -> list[float]:
-    """The places of a stratum's values, in order, as distances from its middle."""
-    return [index - (size - 1) / 2 for index in range(size)]
+def _places(sizes: Iterable[int]) -> _Places:
+    """The places of values as they stand."""
+    return [index - (size - 1) / 2 for size in sizes for index in range(size)]
 
 
-def _all_orders(sizes: Sequence[int]) -> Iterable[Strata]:
-    return product(*(permutations(_places(size)) for size in sizes))
+def _all_orders(sizes: Iterable[int]) -> Iterable[_Places]:
+    every = product(*(permutations(_places([size])) for size in sizes))
+    return ([*chain.from_iterable(parts)] for parts in every)
 
 
 @lru_cache(maxsize=1)
-def _drawn(sizes: tuple[int, ...]) -> Sequence[Strata]:
-    """The place of each value in each drawn order. Kept for the next series: those of one run are of one length."""
+def _drawn(sizes: tuple[int, ...]) -> Sequence[_Places]:
+    """The drawn orders for strata of these sizes. Kept for the next series: those of one run are of one length."""
     draw = random.Random(_SEED).random  # noqa: S311 - a permutation test, not a secret
-    rows = [_places(size) for size in sizes]
-    return [[_shuffled(row, draw) for row in rows] for _ in range(DRAWS)]
+    rows = [_places([size]) for size in sizes]
+    return [[*chain.from_iterable(_shuffled(row, draw) for row in rows)] for _ in range(DRAWS)]
 
 
-def _shuffled(places: Sequence[float], draw: Callable[[], float]) -> list[float]:
+def _shuffled(places: _Places, draw: Callable[[], float]) -> _Places:
     """The places of values that stand in the order of numbers drawn for them."""
-    keys = [draw() for _ in places]
+    keys = list(starmap(draw, repeat((), len(places))))
     shuffled = [0.0] * len(keys)
     for place, index in zip(places, sorted(range(len(keys)), key=keys.__getitem__), strict=True):
         shuffled[index] = place

@@ -13,7 +13,7 @@ import click
 
 from pytest_agentlatency.analysis import counters
 from pytest_agentlatency.analysis.counters import Counter, CounterError
-from pytest_agentlatency.cassette import foreign, store
+from pytest_agentlatency.cassette import store
 from pytest_agentlatency.cassette.document import Document
 from pytest_agentlatency.cassette.errors import CassetteError, Truncated, Unreadable
 from pytest_agentlatency.model.clock import Ns
@@ -77,6 +77,8 @@ def _opened(path: Path) -> Opened:
     else:
         if document.recording.attempts:
             return Opened(path, document)
+    from pytest_agentlatency.cassette import foreign  # noqa: PLC0415 - most files are ours, and need none of it
+
     try:
         found = foreign.read(path)
     except Unreadable:

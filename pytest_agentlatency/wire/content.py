@@ -45,7 +45,7 @@ def unmarked(value: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def as_sent(value: Mapping[str, Any]) -> str:
-    """JSON of an object in its key order, without cache markers and nulls at any depth; empty when nested too deeply."""
+    """JSON of an object in its key order, without cache markers and nulls at any depth; empty when nested too deep."""
     try:
         return compact(_bare(value))
     except RecursionError:

@@ -9,7 +9,6 @@ import re
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from operator import itemgetter
 from typing import Any
 
 from pytest_agentlatency.wire.jsonedge import loads, mapping, sequence
@@ -52,6 +51,8 @@ class _Body:
 
     def shared(self, text: str) -> int:
         """Count the leading messages whose bytes, with all before them, open the text too."""
+        if self.ends and text.startswith(self.text[: self.ends[-1]]):
+            return len(self.ends)
         if not text.startswith(self.text[: self.head]):
             return 0
         return bisect_left(self.ends, 1, key=lambda end: not text.startswith(self.text[:end]))
@@ -87,8 +88,16 @@ class Histories:
             self._recent = (found, *self._recent[: RECENT - 1])
         return found.prompt
 
+    def _nearest(self, text: str) -> tuple[int, _Body | None]:
+        """How many messages the text shares with the recent body that it shares the most with, and that body."""
+        count, nearest = 0, self._recent[0] if self._recent else None
+        for each in self._recent:
+            if len(each.ends) > count and (shared := each.shared(text)) > count:
+                count, nearest = shared, each
+        return count, nearest
+
     def _read(self, text: str) -> _Body:
-        count, last = max(((each.shared(text), each) for each in self._recent), key=itemgetter(0), default=(0, None))
+        count, last = self._nearest(text)
         known, ends = (last.prompt.messages[:count], last.ends[:count]) if last else ((), ())
         # A pair of halves is one character and a half alone is none: the whole decoding takes care of both.
         if _SURROGATE.search(text, max(0, ends[-1] - _ESCAPE) if ends else 0):

@@ -19,6 +19,7 @@ Rules, in order:
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from itertools import dropwhile, takewhile
+from typing import NamedTuple
 
 from pytest_agentlatency.wire.head import Head, alike, head_of, opens_system
 from pytest_agentlatency.wire.jsonedge import canonical, loads
@@ -62,6 +63,14 @@ class _Step:
     """The model made it."""
     thought: bool
     """Agents may leave it out when they send the answer back."""
+
+
+class _Walked(NamedTuple):
+    """A message's steps from a node; a later request that holds the same object there has the same ones."""
+
+    message: Message
+    before: int
+    steps: tuple[_Step, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,6 +128,8 @@ class Lineage:
         """Node of a lane's latest request -> the lanes that end there."""
         self._keys: dict[tuple[object, ...], int] = {}
         self._nodes: dict[tuple[int, int], int] = {}
+        self._walked: dict[int, _Walked] = {}
+        """By the message's identity; each holds its message, so that no id is reused."""
         self._held: dict[str, _Held] = {}
         self._placed = 0
 
@@ -170,7 +181,8 @@ class Lineage:
         ranked = [
             (rank, lane)
             for length, step in enumerate(track.steps, start=1)
-            for lane in map(self._lane, self._ends.get(step.node, ()))
+            if step.node in self._ends
+            for lane in map(self._lane, self._ends[step.node])
             if (rank := _rank(lane, track, length))
         ]
         return max(ranked, key=lambda each: each[0])[1] if ranked else None
@@ -216,12 +228,21 @@ class Lineage:
     def _steps(self, messages: tuple[Message, ...], node: int) -> list[_Step]:
         steps: list[_Step] = []
         for message in messages:
-            made = message.role in _MODEL_ROLES
-            for block in message.blocks:
-                key = self._key(message.role, block)
-                node = self._nodes.setdefault((node, key), len(self._nodes) + 1)
-                steps.append(_Step(key, node, block.path, made, "thinking" in block.kind))
+            known = self._walked.get(id(message))
+            if known is None or known.before != node:
+                known = self._walked[id(message)] = _Walked(message, node, self._walk(message, node))
+            steps += known.steps
+            node = steps[-1].node if steps else node
         return steps
+
+    def _walk(self, message: Message, node: int) -> tuple[_Step, ...]:
+        steps: list[_Step] = []
+        made = message.role in _MODEL_ROLES
+        for block in message.blocks:
+            key = self._key(message.role, block)
+            node = self._nodes.setdefault((node, key), len(self._nodes) + 1)
+            steps.append(_Step(key, node, block.path, made, "thinking" in block.kind))
+        return tuple(steps)
 
     def _key(self, role: str, block: Block) -> int:
         """Number of the block's content; a new one for content not met before."""

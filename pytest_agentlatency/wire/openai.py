@@ -198,7 +198,11 @@ def _usages(value: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
 def _texts(delta: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """Generated text of a delta with its block's kind; role preludes and empty strings give none."""
     yield from ((THINKING, text) for text in content.reasoning(delta))
-    for block in content.parts(delta.get("content"), ""):
+    said = delta.get("content")
+    if isinstance(said, str) and said:
+        yield TEXT, said
+    for part in sequence(said):
+        block = content.part(mapping(part), "")
         if block.text:
             yield (block.kind if block.kind == THINKING else TEXT), block.text
     if refusal := string(delta.get("refusal")):
