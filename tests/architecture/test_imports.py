@@ -98,7 +98,7 @@ def inside(found: set[str], *rooms: str) -> bool:
 
 
 def test_only_the_plugin_and_the_test_harness_know_pytest():
-    assert inside(importers("pytest", "_pytest"), "plugin.py", "testing/", "demo/")
+    assert inside(importers("pytest", "_pytest"), "plugin/", "testing/", "demo/")
 
 
 def test_one_file_knows_vcrpy():

@@ -1,11 +1,9 @@
-"""The pytest plugin: options, markers, the fixture, hooks; each one call into a room below.
+"""The pytest plugin: the hooks and the fixture, each one call into a room below.
 
 Imports nothing but pytest and the settings: a session without a marked test pays for no more.
 """
 
-import argparse
 import functools
-import inspect
 import os
 from collections.abc import Generator, Iterator
 from pathlib import Path
@@ -13,14 +11,15 @@ from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
-from pytest_agentlatency import settings as settings_
-from pytest_agentlatency.settings import DriftPolicy, Settings, SettingsError
+from pytest_agentlatency.plugin import marked as markers
+from pytest_agentlatency.plugin import options
+from pytest_agentlatency.settings import Settings, SettingsError
 
 if TYPE_CHECKING:
     from pytest_agentlatency.agent_run import AgentRun
     from pytest_agentlatency.capture.passes import SecondPass
     from pytest_agentlatency.capture.traffic import RunFailedError
-    from pytest_agentlatency.case import Case, Identity, Outcome
+    from pytest_agentlatency.case import Case, Outcome
 
 _SETTINGS = pytest.StashKey[Settings]()
 _CASE = pytest.StashKey["Case"]()
@@ -29,71 +28,7 @@ _OUTCOME = pytest.StashKey["Outcome"]()
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Add the flags and ini values."""
-    group = parser.getgroup("latency", "latency of LLM agents")
-    group.addoption(
-        settings_.OPTIONS["mode"],
-        dest="agentlatency_mode",
-        metavar="MODE",
-        help="replay (default: offline, from the cassette), record (call the model, replace the cassette when the test "
-        "passes), once (record only where there is no cassette), live (call the model, write nothing)",
-    )
-    group.addoption(
-        settings_.OPTIONS["drift"],
-        dest="agentlatency_drift",
-        metavar="POLICY",
-        help=f"what a changed request does: {' or '.join(DriftPolicy)} (default: retime)",
-    )
-    group.addoption(
-        settings_.OPTIONS["allow_live"],
-        dest="agentlatency_allow_live",
-        action="store_true",
-        help="allow record, once and live although CI is set",
-    )
-    group.addoption(
-        settings_.OPTIONS["probe_prefix"],
-        dest="agentlatency_probe_prefix",
-        action="store_true",
-        help="replay each test again under another clock and other hash seeds, and compare what it sends",
-    )
-    group.addoption(settings_.OPTIONS["probe_pass"], dest="agentlatency_probe_pass", help=argparse.SUPPRESS)
-    group.addoption(
-        settings_.OPTIONS["update"],
-        dest="agentlatency_update",
-        action="store_true",
-        help="accept the figures of replays: shows old and new, refuses what is worse, keeps them beside the cassette",
-    )
-    group.addoption(
-        settings_.OPTIONS["loosen"],
-        dest="agentlatency_loosen",
-        action="store_true",
-        help="accept worse figures too (implies --latency-update)",
-    )
-    group.addoption(
-        settings_.OPTIONS["require_budget"],
-        dest="agentlatency_require_budget",
-        action="store_true",
-        help="fail tests that have no budget and read no figure, and suggest budgets for them",
-    )
-    parser.addini(settings_.INI["mode"], "default of --latency-mode")
-    parser.addini(settings_.INI["drift"], "default of --latency-drift")
-    parser.addini(settings_.INI["counter"], "token counter: chars, tiktoken, claude, or another package's")
-    parser.addini(settings_.INI["volatile"], "regular expressions of spans that matching ignores", type="linelist")
-    parser.addini(settings_.INI["allow_hosts"], "hosts that a replay may connect to", type="args")
-    parser.addini(settings_.INI["strict_growth"], "an inconclusive budget fails", type="bool", default=False)
-    parser.addini(settings_.INI["require_budget"], "as --latency-require-budget", type="bool", default=False)
-    parser.addini(
-        settings_.INI["calibrations"], "folders of calibration files (default: latency-calibrations)", type="paths"
-    )
-    parser.addini(
-        settings_.INI["kv_configs"], "models and their config.json, as lines of model = path", type="linelist"
-    )
-    parser.addini(settings_.INI["max_drift"], "how far a request may drift before only a recording will do: 30%")
-    parser.addini(
-        settings_.INI["replay_tools"],
-        "in a replay, tools are given their recorded results in place of running",
-        type="bool",
-        default=False,
-    )
+    options.declare(parser)
 
 
 def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
@@ -116,21 +51,9 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line(
         "markers", "moves_cache_prefix(reason=...): this test can't keep 'prefix stable'; the reason says why"
     )
-    try:
-        config.stash[_SETTINGS] = settings_.from_sources(
-            {name: getattr(config.option, f"agentlatency_{name}", None) for name in settings_.OPTIONS},
-            {name: config.getini(ini) for name, ini in settings_.INI.items()} | {"calibrations": _folders(config)},
-            base=config.inipath.parent if config.inipath else config.rootpath,
-        )
-    except SettingsError as error:
-        raise pytest.UsageError(str(error)) from None
+    config.stash[_SETTINGS] = options.settings(config)
     if not hasattr(config, "workerinput"):
         config.pluginmanager.register(_Summary(), "agentlatency-summary")
-
-
-def _folders(config: pytest.Config) -> list[Path]:
-    named: list[Path] = config.getini(settings_.INI["calibrations"])
-    return named or [config.rootpath / settings_.CALIBRATIONS]
 
 
 @pytest.hookimpl(trylast=True)  # after what was deselected is gone: it neither runs nor writes
@@ -148,7 +71,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def _give_cases(config: pytest.Config, items: list[pytest.Item]) -> None:
-    marked = [item for item in items if _is_marked(item)]
+    marked = [item for item in items if markers.is_marked(item)]
     if config.stash[_SETTINGS].probe_pass:
         from pytest_agentlatency.capture import passes  # noqa: PLC0415
 
@@ -162,113 +85,15 @@ def _give_cases(config: pytest.Config, items: list[pytest.Item]) -> None:
 
     for item in marked:
         try:
-            item.stash[_CASE] = case = _case(item, config.stash[_SETTINGS])
+            item.stash[_CASE] = case = markers.case_of(item, config.stash[_SETTINGS])
             case.second_pass = functools.partial(second.findings, item.nodeid) if second else None
         except (ValueError, SettingsError, CassetteError) as error:
             msg = f"{item.nodeid}: {error}"
             raise pytest.UsageError(msg) from None
-        names = _fixture_names(item)
-        _take_off_vcr(item, names)
-        if "agent_run" in names:
-            names.remove("agent_run")
-        names.insert(_own(item, names), "agent_run")
+        markers.put_in_place(item)
     shared = cases.shared_paths([item.stash[_CASE] for item in marked])
     if shared:
         raise pytest.UsageError(shared)
-
-
-def _take_off_vcr(item: pytest.Item, names: list[str]) -> None:
-    """One run has one recording: pytest-recording's fixture is not for a test that is ours."""
-    if "vcr" not in names or item.get_closest_marker("vcr") is None:
-        return
-    if "vcr" in inspect.signature(item.function).parameters:  # type: ignore[attr-defined]
-        msg = (
-            f"{item.nodeid} is marked agent_latency, which records all of its HTTP, and asks for vcr, whose cassette "
-            "there then isn't. Take the argument away, or the marker."
-        )
-        raise pytest.UsageError(msg)
-    names.remove("vcr")
-
-
-def _fixture_names(item: pytest.Item) -> list[str]:
-    names: list[str] | None = getattr(item, "fixturenames", None)
-    if names is None:
-        msg = (
-            f"{item.nodeid}: agent_latency can't be used on a {type(item).__name__}, which takes no fixtures. "
-            "Mark test functions, their classes or modules only."
-        )
-        raise pytest.UsageError(msg)
-    return names
-
-
-def _own(item: pytest.Item, names: list[str]) -> int:
-    """Where the test's own fixtures begin: what they do is part of the run, what wider ones do is several tests'."""
-    # pytest sorts them by scope, and tells the scope nowhere else.
-    known = cast("dict[str, Any]", item._fixtureinfo.name2fixturedefs)  # type: ignore[attr-defined]  # noqa: SLF001
-    own = (at for at, name in enumerate(names) if name in known and known[name][-1].scope == "function")
-    return next(own, len(names))
-
-
-def _is_marked(item: pytest.Item) -> bool:
-    if item.get_closest_marker("agent_latency") is not None:
-        return True
-    if item.get_closest_marker("latency_budget") is not None:
-        msg = (
-            f"{item.nodeid}: a latency_budget needs a run to judge. "
-            "Add @pytest.mark.agent_latency to the test, its class or its module."
-        )
-        raise pytest.UsageError(msg)
-    return False
-
-
-def _case(item: pytest.Item, session: Settings) -> "Case":
-    from pytest_agentlatency import case as cases  # noqa: PLC0415
-
-    marker = item.get_closest_marker("agent_latency")
-    asked = settings_.marker(marker.args, marker.kwargs) if marker else settings_.Marker()
-    identity = _identity(item)
-    return cases.Case(
-        identity,
-        settings_.for_test(session, asked),
-        tuple(_phrases(item)),
-        cases.cassette_path(identity, asked.cassette),
-        named=asked.cassette is not None,
-        moves_prefix=_moves_prefix(item),
-    )
-
-
-def _moves_prefix(item: pytest.Item) -> str:
-    marker = item.get_closest_marker("moves_cache_prefix")
-    if marker is None:
-        return ""
-    reason = marker.kwargs.get("reason")
-    if marker.args or set(marker.kwargs) != {"reason"} or not isinstance(reason, str) or not reason.strip():
-        msg = f"moves_cache_prefix takes a reason and nothing else, got {marker.args!r} {marker.kwargs!r}: reason='...'"
-        raise SettingsError(msg)
-    return reason
-
-
-def _identity(item: pytest.Item) -> "Identity":
-    from pytest_agentlatency import case as cases  # noqa: PLC0415
-
-    owner = item.getparent(pytest.Class)
-    return cases.Identity(item.nodeid, f"{owner.name}.{item.name}" if owner else item.name, Path(item.path))
-
-
-def _phrases(item: pytest.Item) -> Iterator[Any]:
-    """The budgets of a test, those of its module and class first."""
-    from pytest_agentlatency.budgets.phrase import parse  # noqa: PLC0415
-
-    for marker in reversed(list(item.iter_markers("latency_budget"))):
-        if marker.kwargs or not marker.args:
-            found = f"{next(iter(marker.kwargs))}=..." if marker.kwargs else "none"
-            msg = f"latency_budget takes phrases, as strings; found {found}. For example: 'turns at most 8'"
-            raise SettingsError(msg)
-        for text in marker.args:
-            if not isinstance(text, str):
-                msg = f"latency_budget takes phrases, as strings; found {text!r}. For example: 'turns at most 8'"
-                raise SettingsError(msg)
-            yield parse(text)
 
 
 @pytest.fixture
