@@ -68,6 +68,8 @@ class Growth:
     maximum: float | None = None
     largest_step: Step | None = None
     median_increment: float | None = None
+    driver: str = ""
+    """What makes most of the slope, in one sentence, for turn times that rise; empty where it isn't known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,6 +137,15 @@ def pooled(
     return _growth(stretches, slopes, compactions, _judge(stretches, slopes, _Rules(tol, alpha, flat, min_turns)))
 
 
+def slope(series: Series, cuts: Sequence[int] = ()) -> float | None:
+    """Theil-Sen slope per turn, the median over the stretches between cuts; None where no stretch has two values.
+
+    cuts: turns, from 1, at which the series was cut back, as `Growth.cuts` has them.
+    """
+    slopes = [_slope(stretch) for stretch in _stretches(_points(series), cuts) if len(stretch) > 1]
+    return median(slopes) if slopes else None
+
+
 def satisfies(growth: Growth, *, at_most: Law | None = None, exactly: Law | None = None) -> bool | None:
     """Whether a growth keeps a bound; None when it is inconclusive.
 
@@ -170,9 +181,13 @@ def _cut(points: Sequence[_Point], breaks: set[int]) -> tuple[list[_Stretch], li
         for before, after in pairwise(points)
         if after.value < before.value and (between := [turn for turn in breaks if before.turn < turn <= after.turn])
     ]
-    edges = [0, *dropped, math.inf]
+    return _stretches(points, dropped), dropped
+
+
+def _stretches(points: Sequence[_Point], cuts: Sequence[int]) -> list[_Stretch]:
+    edges = [0, *cuts, math.inf]
     parts = (tuple(point for point in points if start <= point.turn < end) for start, end in pairwise(edges))
-    return [part for part in parts if part], dropped
+    return [part for part in parts if part]
 
 
 def _increments(stretch: _Stretch) -> list[float]:

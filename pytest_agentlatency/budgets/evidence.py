@@ -176,7 +176,7 @@ def growth_overrun(bound: GrowthBound, growth: Growth, ruling: Ruling, run: Run,
         return Overrun(headline("inconclusive: ", f"{bound.series} growth{_lane(bound)}", limit), (growth.reason,))
     power = "" if growth.exponent is None else f"t^{growth.exponent:.2f} "
     first = headline(power, f"{growth.within} ", f"{bound.series} growth{_lane(bound)}", limit)
-    evidence = (growth.reason, *_context(run), *_drifts(run, None))
+    evidence = (growth.reason, *filter(None, [growth.driver]), *_context(run), *_drifts(run, None))
     return Overrun(first, evidence, next_step(SERIES[bound.series], run, figures))
 
 

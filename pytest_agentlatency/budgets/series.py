@@ -4,14 +4,17 @@ Owns which subject a series is read from, and running sums. Refuses to judge.
 """
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from itertools import accumulate
 
-from pytest_agentlatency.analysis.growth import Growth, classify
+from pytest_agentlatency.analysis.driver import driver
+from pytest_agentlatency.analysis.growth import Growth, Law, classify
 from pytest_agentlatency.budgets.figure import Figure, Figures, Unit
 from pytest_agentlatency.budgets.subjects import SERIES, Question, Subject, registry
 from pytest_agentlatency.model.run import Run
 
 _MS = 1_000_000
+_RISING = frozenset({Law.SUBLINEAR, Law.LINEAR, Law.SUPERLINEAR})
 
 
 def subject_of(series: str) -> Subject:
@@ -26,8 +29,11 @@ def points(series: str, run: Run, figures: Figures) -> list[Figure]:
 
 
 def law(series: str, found: Sequence[Figure], run: Run, figures: Figures) -> Growth:
-    """Classify the points of a series. A turn without a value keeps its number."""
-    return classify(_values(series, found), cuts=tuple(figures.cuts(run)) if figures.cuts else ())
+    """Classify the points of a series. A turn without a value keeps its number; times say which phase drives them."""
+    known = classify(_values(series, found), cuts=tuple(figures.cuts(run)) if figures.cuts else ())
+    if subject_of(series).unit is not Unit.TIME or known.within not in _RISING:
+        return known
+    return replace(known, driver=driver(run.turns, known.cuts))
 
 
 def _values(series: str, found: Sequence[Figure]) -> list[float | None]:

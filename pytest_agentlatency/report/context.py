@@ -130,7 +130,7 @@ def growth(laws: Mapping[str, Growth], contexts: Sequence[float | None], width: 
     lines: list[str] = []
     for name, found in laws.items():
         verdict = "" if found.reason.startswith(str(found.law)) else f"{found.law}: "
-        lines += folded([f"{name} growth: {verdict}{found.reason}"], width)
+        lines += folded([f"{name} growth: {verdict}{found.reason}", *filter(None, [found.driver])], width)
     context = laws.get("context")
     if context is not None and context.exponent is not None:
         drawn = plot.fit(contexts, context.exponent, width)

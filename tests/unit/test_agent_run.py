@@ -127,6 +127,21 @@ def test_a_run_that_gets_slower_shows_which_phase_does(phase, figure):
     assert [each for each, times in found.items() if len(times) > 1] == [phase]
 
 
+@pytest.mark.parametrize(
+    ("phase", "figure"), [("prefill", "prefill_ms"), ("tool", "tool_ms"), ("overhead", "overhead_ms")]
+)
+def test_the_phase_that_makes_turns_slower_is_named_with_its_slope(phase, figure):
+    """Field note F9: three sessions that get slower by about 450 ms a turn, 410 ms of it in one phase."""
+    others = {name: 20 for name in ("prefill_ms", "tool_ms", "overhead_ms") if name != figure}
+    turns = [
+        turn(2000 + 500 * n, **{figure: 410 * n} | {name: rise * n for name, rise in others.items()})
+        for n in range(1, 9)
+    ]
+    with replayed(recording(turns)) as run:
+        assert run.growth("turn time").driver == f"driven by {phase}: +410 ms of +450 ms a turn"
+        assert run.growth("context").driver == ""
+
+
 def test_a_turn_of_several_passes_has_no_context_and_keeps_its_number():
     """Its usage sums the passes: 50,000 tokens at turn 3 are no step of the context."""
     with replayed(multi_pass(recording(growing("linear", 6)), call=3)) as run:

@@ -96,6 +96,11 @@ def test_the_context_is_no_evidence_of_a_slow_tool():
     assert not any("context" in line for line in told("tool time under 1 ms", SLOW).evidence)
 
 
+def test_growth_evidence_of_turn_times_names_the_phase_that_drives_them():
+    # slopes of 100 * 2**t over 1 to 5 turns: 100 150 200 233 300 375 400 467 ...; the eighth of fifteen is the median
+    assert told("turn time growth is linear", SLOW).evidence[1] == "driven by prefill: +467 ms of +467 ms a turn"
+
+
 def test_growth_evidence_gives_exponent_and_chance():
     # turn times of 100 * 2**t + 500: area 41.5 / 155, and 155 / 41.5 - 1 = 2.73
     line = told("turn time growth is linear", SLOW).evidence[0]

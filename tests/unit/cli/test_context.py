@@ -114,6 +114,11 @@ def test_growth_is_told_with_exponent_and_p_value_and_drawn(context):
     assert "the fitted curve" in shown
 
 
+def test_the_phase_that_drives_growing_turn_times_is_named(context):
+    shown = context(recording([turn(2000 + 500 * n, prefill_ms=100 * n, tool_ms=1) for n in range(1, 9)]))
+    assert "driven by prefill: +100 ms of +100 ms a turn" in shown
+
+
 def test_too_few_turns_are_inconclusive_and_say_so(context):
     assert "context growth: inconclusive: too few turns to tell" in context(recording(growing("linear", 3)))
 
