@@ -10,7 +10,8 @@ from typing import Any
 
 from pytest_agentlatency.capture.recorder import OpenAttempt
 from pytest_agentlatency.cassette.headers import clean_url
-from pytest_agentlatency.cassette.vcr import Filters, Interaction
+from pytest_agentlatency.cassette.interactions import Interaction
+from pytest_agentlatency.cassette.vcr import Filters
 from pytest_agentlatency.model.recording import Attempt, Outcome
 
 _MARK = "agentlatency-stream"

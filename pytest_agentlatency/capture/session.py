@@ -28,11 +28,12 @@ from pytest_agentlatency.capture.toolreplay import ToolResults
 from pytest_agentlatency.capture.traffic import Observer, Played, Player, RunFailedError
 from pytest_agentlatency.capture.virtual_time import VirtualTime
 from pytest_agentlatency.cassette.document import Document
+from pytest_agentlatency.cassette.interactions import Interaction, Seen
 from pytest_agentlatency.cassette.masks import Masks
 from pytest_agentlatency.cassette.matching import Matcher, Unmatched
 from pytest_agentlatency.cassette.redaction import Redaction
 from pytest_agentlatency.cassette.secrets import Learned
-from pytest_agentlatency.cassette.vcr import Interaction, OtherHTTP, Seen, foreign_cassette_active
+from pytest_agentlatency.cassette.vcr import OtherHTTP, foreign_cassette_active
 from pytest_agentlatency.model import clock
 from pytest_agentlatency.model.mode import Mode
 from pytest_agentlatency.model.recording import Facts, Recording, Request

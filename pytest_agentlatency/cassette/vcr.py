@@ -10,22 +10,27 @@ import sys
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
 from functools import cached_property
 from itertools import count
-from types import FrameType, TracebackType
+from types import TracebackType
 from typing import Any, Self
 from unittest import mock
-from urllib.parse import parse_qsl, urlsplit, urlunsplit
 
-from pytest_agentlatency.cassette import plainbody
-from pytest_agentlatency.cassette.headers import clean_url, keep_other_request, keep_other_response
+from pytest_agentlatency.cassette import callers, plainbody
+from pytest_agentlatency.cassette.headers import clean_url
+from pytest_agentlatency.cassette.interactions import (
+    Interaction,
+    Origin,
+    Seen,
+    cleaned,
+    copied,
+    interaction,
+    origin,
+    same_body,
+    seen,
+)
 from pytest_agentlatency.cassette.secrets import Learned
 from pytest_agentlatency.model.recording import Request as Sent
-
-Interaction = Mapping[str, Any]
-Origin = tuple[str, str, int | None]
-"""Scheme, host and port of a URL."""
 
 _BYPASS: ContextVar[bool] = ContextVar("agentlatency_bypass", default=False)
 _BEFORE_REQUEST = "before_record_request"
@@ -36,19 +41,7 @@ HONOURED = (
     _BEFORE_REQUEST, "before_record_response", *_BY_HOST,
 )  # fmt: skip
 """Names of vcrpy's configuration that work here; what ignores hosts is for HTTP that is no model call only."""
-_PORTS = {"http": 80, "https": 443}
 _MATCH = ("method", "path", "query", "agentlatency_origin", "agentlatency_body")
-
-
-@dataclass(frozen=True, slots=True)
-class Seen:
-    """A request that was refused in replay, or one that was recorded and not made."""
-
-    method: str
-    url: str
-    """Without user, and with the names of its query parameters only."""
-    stack: str = ""
-    """The HTTP library that the agent called: `requests`, `urllib3`, `aiohttp`, `http.client`, `httpx`, ..."""
 
 
 class OtherHTTP:
@@ -76,7 +69,7 @@ class OtherHTTP:
         `models` are the URLs of the recorded model calls, `called` gives those of the live ones so far: what is asked
         of a model's host beside them moves with it.
         """
-        self._models, self._called = frozenset(map(_origin, models)), called
+        self._models, self._called = frozenset(map(origin, models)), called
         self._refuse = refuse
         self._learned = learned or Learned()
         self._recorded = tuple(interactions)
@@ -107,7 +100,7 @@ class OtherHTTP:
             return self._recorded
         # Completed later isn't asked for later: of equal requests a replay answers the first first.
         pairs = sorted(self._cassette.data, key=lambda pair: getattr(pair[0], _ASKED, sys.maxsize))
-        return tuple(_interaction(*pair) for pair in pairs)
+        return tuple(interaction(*pair) for pair in pairs)
 
     @property
     def unused(self) -> tuple[Seen, ...]:
@@ -115,35 +108,35 @@ class OtherHTTP:
         if self._record or self._cassette is None:
             return ()
         counts = self._cassette.play_counts
-        return tuple(_seen(each) for at, each in enumerate(self._cassette.requests) if not counts[at])
+        return tuple(seen(each) for at, each in enumerate(self._cassette.requests) if not counts[at])
 
     def _same_origin(self, live: Any, recorded: Any) -> bool:
         """The recorded host; or another one in place of the model's, where the agent's client has a new base URL."""
-        asked, held = _origin(live.uri), _origin(recorded.uri)
+        asked, held = origin(live.uri), origin(recorded.uri)
         if asked == held or held not in self._models:
             return asked == held
-        return asked in map(_origin, self._called()) or asked not in self._origins
+        return asked in map(origin, self._called()) or asked not in self._origins
 
     @cached_property
     def _origins(self) -> frozenset[Origin]:
-        return self._models | {_origin(str(each["request"]["uri"])) for each in self._recorded}
+        return self._models | {origin(str(each["request"]["uri"])) for each in self._recorded}
 
     def stack(self, url: str) -> str:
         """The HTTP library that asked for a URL, as `interactions` spell it, while this context was in place."""
         return self._stacks.get(url, "another client")
 
     def _learn(self, request: Any) -> Any:
-        self._stacks[clean_url(request.uri)] = _stack(inspect.currentframe())
+        self._stacks[clean_url(request.uri)] = callers.library(inspect.currentframe())
         fields = tuple((name, plainbody.header(value)) for name, value in request.headers.items())
         self._learned.add(Sent(request.method, request.uri, fields, b""))
         return request
 
     def _missing(self, request: Any) -> None:
-        seen = _seen(request, _stack(inspect.currentframe()))
-        if seen not in self.misses:
-            self.misses.append(seen)
+        refused = seen(request, callers.library(inspect.currentframe()))
+        if refused not in self.misses:
+            self.misses.append(refused)
         if self._refuse is not None:
-            raise self._refuse(seen)
+            raise self._refuse(refused)
 
     def _use_cassette(self) -> Any:
         import vcr  # noqa: PLC0415 -- half a second, for those who record or replay only
@@ -197,13 +190,13 @@ class OtherHTTP:
                     raise
 
         recorder = vcrpy.VCR(match_on=_MATCH, decode_compressed_response=True)
-        recorder.register_matcher("agentlatency_body", _same_body)
+        recorder.register_matcher("agentlatency_body", same_body)
         recorder.register_matcher("agentlatency_origin", self._same_origin)
         recorder.register_persister(_Memory(self._recorded))
         mode = vcrpy.mode.ALL if self._record else vcrpy.mode.NONE
         hooks = {
             **self._hooks,
-            _BEFORE_REQUEST: (_unless_bypassed, self._learn, *_several(self._hooks, _BEFORE_REQUEST), _cleaned),
+            _BEFORE_REQUEST: (_unless_bypassed, self._learn, *_several(self._hooks, _BEFORE_REQUEST), cleaned),
         }
         config = recorder.get_merged_config(path="agentlatency", record_mode=mode, **hooks)
         return vcrpy.cassette.CassetteContextDecorator.from_args(Noting, **config)
@@ -290,78 +283,12 @@ class _Memory:
         del serializer
         from vcr.request import Request  # noqa: PLC0415
 
-        requests = [_cleaned(Request(**each["request"])) for each in self._interactions]
-        return requests, [_copied(each["response"]) for each in self._interactions]
+        requests = [cleaned(Request(**each["request"])) for each in self._interactions]
+        return requests, [copied(each["response"]) for each in self._interactions]
 
     def save_cassette(self, _path: object, _cassette: object, serializer: object) -> None:
         """Nothing is written: the interactions are taken from the cassette."""
 
 
-def _copied(response: Mapping[str, Any]) -> dict[str, Any]:
-    """The stubs of vcrpy delete headers from a response that they play."""
-    return {**response, "headers": dict(response.get("headers") or {}), "body": dict(response.get("body") or {})}
-
-
-def _interaction(request: Any, response: Mapping[str, Any]) -> Interaction:
-    headers = {name: [plainbody.header(value)] for name, value in request.headers.items()}
-    body = plainbody.as_bytes(request.body)
-    plain = {
-        name: [plainbody.header(each) for each in values]
-        for name, values in response["headers"].items()
-        if keep_other_response(name)
-    }
-    return {
-        "request": {"body": body, "headers": headers, "method": request.method, "uri": request.uri},
-        "response": {**response, "headers": plain},
-    }
-
-
 def _unless_bypassed(request: Any) -> Any:
     return None if _BYPASS.get() else request
-
-
-def _cleaned(request: Any) -> Any:
-    """Without credentials, in the form that is stored and that a replay asks for."""
-    request.uri = clean_url(request.uri)
-    request.headers = {name: value for name, value in request.headers.items() if keep_other_request(name)}
-    return request
-
-
-def _origin(url: str) -> Origin:
-    parts = urlsplit(url)
-    return parts.scheme, parts.hostname or "", parts.port or _PORTS.get(parts.scheme)
-
-
-def _same_body(live: Any, recorded: Any) -> bool:
-    return plainbody.comparable(live.body) == plainbody.comparable(recorded.body)
-
-
-def _seen(request: Any, stack: str = "") -> Seen:
-    parts = urlsplit(str(request.uri))
-    names = "&".join(name for name, _ in parse_qsl(parts.query, keep_blank_values=True))
-    host = parts.netloc.rpartition("@")[2]
-    return Seen(request.method, urlunsplit((parts.scheme, host, parts.path, names, "")), stack)
-
-
-_LIBRARIES = ("requests", "botocore", "httplib2", "urllib3", "aiohttp", "httpx", "httpx2", "tornado", "urllib", "http")
-_NAMES = {"urllib": "urllib.request", "http": "http.client"}
-_TRANSPARENT = ("vcr", "pytest_agentlatency", "contextlib", "functools", "wrapt", "asyncio")
-
-
-def _stack(frame: FrameType | None) -> str:
-    """The outermost HTTP library of the unbroken run of such frames above the request.
-
-    http.client's own frames never show: vcrpy puts its class in their place.
-    """
-    found = "http"
-    while frame:
-        module = str(frame.f_globals.get("__name__", ""))
-        package = module.partition(".")[0]
-        if module == "vcr.stubs.aiohttp_stubs":  # awaited without a frame of aiohttp's own
-            found = "aiohttp"
-        elif package in _LIBRARIES:
-            found = package
-        elif package not in _TRANSPARENT:
-            break
-        frame = frame.f_back
-    return _NAMES.get(found, found)
