@@ -4,6 +4,7 @@
 
 The session is synthetic: every request carries the whole history, each turn adds about 1 KB, answers are streamed in 20
 events. Times are CPU seconds of one process, the least of three; exponents are slopes of log(value) over log(turns).
+Beside it, a session of few turns whose tool results make a file of 20 MB: what a cassette takes to be loaded whole.
 """
 
 import json
@@ -27,6 +28,10 @@ from pytest_agentlatency.model.recording import Attempt, Recording, Request, Res
 
 TURNS = (10, 50, 100, 200, 500)
 ROUNDS = 3
+RESULT = 600
+"""Characters of a tool's result."""
+LARGE = (42, 500_000)
+"""Turns, and characters of a result, of a file of 20 MB."""
 WORDS = ("parcel", "tracking", "depot", "delivery", "customer", "address", "delayed", "weather", "route", "driver")
 
 
@@ -39,7 +44,7 @@ class Cost:
     load: float
 
 
-def session(turns: int, seed: int = 1) -> Document:
+def session(turns: int, seed: int = 1, result: int = RESULT) -> Document:
     """The recording of an agent of so many turns, the same for the same seed."""
     rng = random.Random(seed)  # noqa: S311 -- repeatable, not secret
     system, tools = prose(rng, 1500), [tool(rng, at) for at in range(8)]
@@ -58,7 +63,7 @@ def session(turns: int, seed: int = 1) -> Document:
         attempt = exchange(rng, call, wire, now)
         attempts.append(attempt)
         now = attempt.stamps.end + 20_000_000
-        messages = [*messages, *turn(rng, call)]
+        messages = [*messages, *turn(rng, call, result)]
     return Document(Recording(tuple(attempts)))
 
 
@@ -71,9 +76,9 @@ def tool(rng: random.Random, at: int) -> object:
     return {"name": f"tool_{at}", "description": prose(rng, 200), "input_schema": schema}
 
 
-def turn(rng: random.Random, call: int) -> list[object]:
+def turn(rng: random.Random, call: int, size: int) -> list[object]:
     use = {"type": "tool_use", "id": f"toolu_{call:04}", "name": "tool_1", "input": {"query": prose(rng, 40)}}
-    result = {"type": "tool_result", "tool_use_id": f"toolu_{call:04}", "content": prose(rng, 600)}
+    result = {"type": "tool_result", "tool_use_id": f"toolu_{call:04}", "content": prose(rng, size)}
     said = {"type": "text", "text": prose(rng, 200)}
     return [{"role": "assistant", "content": [said, use]}, {"role": "user", "content": [result]}]
 
@@ -170,6 +175,15 @@ def main(turns: Sequence[int]) -> None:
         for each in costs.values()
     )
     print(f"{'exponent':>17}", *fitted)
+    large()
+
+
+def large() -> None:
+    """One file of many megabytes, ours only: in full, its bodies would be hundreds."""
+    number, size = LARGE
+    with tempfile.TemporaryDirectory() as folder:
+        cost = ours(session(number, result=size), Path(folder, "large.yaml"))
+    print(f"\n{number} turns with results of {size:,} characters: {cost.size / 1e6:.1f} MB, load {cost.load:.3f} s")
 
 
 if __name__ == "__main__":
