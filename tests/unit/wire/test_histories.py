@@ -4,6 +4,7 @@ import json
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -16,20 +17,25 @@ from pytest_agentlatency.wire import anthropic, anthropic_content, openai, opena
 from pytest_agentlatency.wire.anthropic import Anthropic
 from pytest_agentlatency.wire.histories import DEEPEST, Histories
 from pytest_agentlatency.wire.jsonedge import loads, mapping
-from pytest_agentlatency.wire.message import Prompt
+from pytest_agentlatency.wire.lineage import Exchange, place_all
+from pytest_agentlatency.wire.message import Answer, Prompt
+from pytest_agentlatency.wire.openai import OpenAIChat
 
 URL = "https://api.anthropic.com/v1/messages"
 TEXTS = st.sampled_from(["", "a", "é", "\U0001f600", "\ud83d", 'q"\\', "],", "messages"])
 CALL = {"type": "tool_use", "id": "t", "name": "f", "input": {"b": 1, "a": None}}
 RESULT = {"type": "tool_result", "tool_use_id": "t", "content": "r"}
-MARKED = {"type": "text", "text": "m", "cache_control": {"type": "ephemeral"}}
+TOOL_CALL = {"id": "t", "type": "function", "function": {"name": "f", "arguments": '{"b": 1}'}, "x": {"a": None}}
+MARKED = {"type": "text", "text": "m", "cache_control": {"type": "ephemeral", "ttl": "1h"}}
 BLOCKS = st.sampled_from([CALL, RESULT, MARKED, {**CALL, "name": "g"}])
 ONES = st.builds(
-    lambda role, content: {"role": role, "content": content},
-    st.sampled_from(["user", "assistant"]),
+    lambda role, content, more: {"role": role, "content": content, **more},
+    st.sampled_from(["user", "assistant", "system", "tool"]),
     st.one_of(TEXTS, st.lists(BLOCKS, max_size=2)),
+    st.sampled_from([{}, {"tool_calls": [TOOL_CALL]}, {"tool_call_id": "t"}, {"reasoning_content": "Hm."}]),
 )
 HISTORIES = st.lists(st.one_of(ONES, st.sampled_from([1, 12, 1.5, None, True, "x", [], {}])), max_size=5)
+READERS = pytest.mark.parametrize("reader", [Anthropic, OpenAIChat])
 FIELDS = st.sampled_from(
     [{}, {"system": "s"}, {"model": "m"}, {"tools": [{"name": "f"}]}, {"metadata": {"messages": [1]}}]
 )
@@ -59,31 +65,68 @@ def bodies(draw: st.DrawFn) -> bytes:
 
 
 @given(sent=st.lists(bodies(), min_size=1, max_size=6), edited=st.integers(0, 5), at=st.integers(0, 400))
-def test_a_prompt_does_not_depend_on_the_bodies_read_before(sent, edited, at):
+@READERS
+def test_a_prompt_does_not_depend_on_the_bodies_read_before(reader, sent, edited, at):
     """Neither for bodies that share nothing nor for one that is another with a byte less."""
     some = sent[edited % len(sent)]
-    provider = Anthropic()
+    provider = reader()
     for body in (*sent, some[:at] + some[at + 1 :], some, *reversed(sent)):
         request = Request("POST", URL, (), body)
-        assert provider.prompt(request) == Anthropic().prompt(request)
+        assert provider.prompt(request) == reader().prompt(request)
 
 
 @given(history=HISTORIES, cuts=st.lists(st.integers(0, 5), max_size=6), more=FIELDS)
-def test_a_growing_history_reads_as_each_body_alone(history, cuts, more):
-    provider = Anthropic()
+@READERS
+def test_a_growing_history_reads_as_each_body_alone(reader, history, cuts, more):
+    provider = reader()
     for cut in (*cuts, len(history)):
         body = json.dumps({"model": "m", "messages": history[:cut], **more}).encode()
         request = Request("POST", URL, (), body)
-        assert provider.prompt(request) == Anthropic().prompt(request)
+        assert provider.prompt(request) == reader().prompt(request)
 
 
 @given(sent=st.lists(bodies(), min_size=1, max_size=5))
-def test_the_bytes_of_a_shared_message_are_those_rendered_first(sent):
+@READERS
+def test_the_bytes_of_a_shared_message_are_those_rendered_first(reader, sent):
     """What `segments` relies on when it takes a message's bytes from the request before."""
-    provider, known = Anthropic(), Known()
+    provider, known = reader(), Known()
     for body in (*sent, *sent):
         prompt = provider.prompt(Request("POST", URL, (), body))
         assert segments(prompt, body, known) == segments(prompt, body)
+
+
+@given(sent=st.lists(bodies(), min_size=1, max_size=4))
+@READERS
+def test_a_block_was_sent_as_what_stands_at_its_path(reader, sent):
+    """Key order and a marker's lifetime are kept with the block; without them, `segments` looks into the body."""
+    provider = reader()
+    for body in sent:
+        prompt = provider.prompt(Request("POST", URL, (), body))
+        forgotten = replace(
+            prompt, system=without_wire(prompt.system), messages=tuple(map(message_without_wire, prompt.messages))
+        )
+        assert segments(prompt, body) == segments(forgotten, body)
+
+
+def without_wire(blocks):
+    return tuple(replace(block, wire="", cache_ttl="") for block in blocks)
+
+
+def message_without_wire(message):
+    return replace(message, blocks=without_wire(message.blocks))
+
+
+@given(history=HISTORIES, cuts=st.lists(st.integers(0, 5), min_size=1, max_size=6), odd=st.integers(0, 5))
+@READERS
+def test_shared_messages_are_placed_as_others(reader, history, cuts, odd):
+    """Conversations are told apart alike, also where one message differs from turn to turn."""
+    provider, alone, together = reader(), [], []
+    for turn, cut in enumerate([*cuts, len(history)]):
+        told = [*history[:cut], {"role": "user", "content": f"at {turn}"}] if turn == odd else history[:cut]
+        request = Request("POST", URL, (), json.dumps({"model": "m", "messages": told}).encode())
+        together.append(Exchange(provider.prompt(request), Answer()))
+        alone.append(Exchange(reader().prompt(request), Answer()))
+    assert place_all(together) == place_all(alone)
 
 
 def test_messages_sent_again_are_the_same_objects_also_when_two_conversations_take_turns():
