@@ -1,122 +1,19 @@
-"""The subjects that come with the package, each read off a run or asked of an analysis.
+"""The subjects that come with the package: times are `timing`'s, counts, tokens and bytes are here.
 
-Owns where each figure comes from and why it may be missing. Refuses to judge.
+Owns where each of these comes from, a run or an analysis, and why it may be missing. Refuses to judge.
 """
 
 from collections.abc import Callable, Iterable
 from itertools import pairwise
 
 from pytest_agentlatency.analysis.kvcache import NoSpec, known, kv_bytes
+from pytest_agentlatency.budgets import timing
 from pytest_agentlatency.budgets.figure import Figure, Unit, missing
-from pytest_agentlatency.budgets.subjects import Measure, Question, Subject
-from pytest_agentlatency.model import units
-from pytest_agentlatency.model.phase import Phase
+from pytest_agentlatency.budgets.subjects import Measure, Question, Subject, place
+from pytest_agentlatency.budgets.timing import Reader
 from pytest_agentlatency.model.provenance import Provenance, weakest
-from pytest_agentlatency.model.run import Call, Run, Turn
+from pytest_agentlatency.model.run import Call, Turn
 from pytest_agentlatency.model.usage import Usage
-
-Reader = Callable[[Call], float | None]
-
-
-def why_unsplit(call: Call) -> str:
-    """Why prefill and decode of a call can't be told apart; empty when they can."""
-    if call.splits:
-        return ""
-    if not call.streamed:
-        return "the call was not streamed"
-    if "buffered" in call.flags:
-        return "the stream was buffered on the way"
-    return "the call gave no token"
-
-
-def _why_no_time(question: Question, phase: Phase | None = None) -> str:
-    """Why a time is missing, naming the turn when the run as a whole is asked."""
-    if (question.turn or question.run).duration is None:
-        return "no timings: they were not recorded"
-    whys = ((turn, why_unsplit(turn.call)) for turn in _turns(question) if phase)
-    turn, why = next(((turn, why) for turn, why in whys if why), (None, "prefill and decode can't be told apart"))
-    return f"{_place(turn)}: {why}" if turn and question.turn is None else why
-
-
-def _place(turn: Turn) -> str:
-    return f"turn {turn.number}" if turn.lane == 1 else f"lane {turn.lane} turn {turn.number}"
-
-
-def _figure(value: float | None, unit: Unit, provenance: Provenance, why: Callable[[], str]) -> Figure:
-    return missing(unit, why()) if value is None else Figure(value, unit, provenance)
-
-
-# --- times
-
-
-def _phase_time(phase: Phase) -> Measure:
-    def measure(question: Question) -> Figure:
-        owner = question.turn or question.run
-        value: float | None = owner.time(phase)
-        if question.tool and value is not None:
-            value = _tool_time(owner, question.tool)
-        return _figure(value, Unit.TIME, owner.provenance, lambda: _why_no_time(question, phase))
-
-    return measure
-
-
-def _tool_time(owner: Turn | Run, tool: str) -> int:
-    return sum(span.duration for span in owner.segments if span.phase is Phase.TOOL and span.detail == tool)
-
-
-def _phase_share(phase: Phase) -> Measure:
-    time = _phase_time(phase)
-
-    def measure(question: Question) -> Figure:
-        part, whole = time(question), (question.turn or question.run).duration
-        if part.value is None or whole is None:
-            return missing(Unit.SHARE, part.reason)
-        detail = f"{units.duration(part.value)} of {units.duration(whole)}"
-        return Figure(part.value / whole if whole else 0.0, Unit.SHARE, part.provenance, detail=detail)
-
-    return measure
-
-
-def _duration(question: Question) -> Figure:
-    owner = question.turn or question.run
-    return _figure(owner.duration, Unit.TIME, owner.provenance, lambda: _why_no_time(question))
-
-
-def _call_time(read: Reader) -> Measure:
-    def measure(question: Question) -> Figure:
-        turn = _one(question)
-        why = why_unsplit(turn.call) or "it did not happen in this call, or was not stamped"
-        return _figure(read(turn.call), Unit.TIME, turn.provenance, lambda: why)
-
-    return measure
-
-
-def _tpot(question: Question) -> Figure:
-    turn = _one(question)
-    why = why_unsplit(turn.call) or "fewer than two output tokens, or no count of them"
-    return _figure(turn.call.tpot, Unit.TIME, turn.provenance, lambda: why)
-
-
-def _delivered(question: Question) -> Figure:
-    """Call to hand-over, with how long after the first token that was."""
-    turn = _one(question)
-    call, first = turn.call, turn.call.ttft
-    if call.delivered is None:
-        when = " when it was recorded; record it again" if call.verdict else ""
-        return missing(Unit.TIME, f"the agent didn't call agent_run.delivered() in this turn{when}")
-    held = None if first is None else call.delivered - first
-    detail = f"{units.duration(held)} behind the first token" if held and held > 0 else ""
-    return Figure(call.delivered, Unit.TIME, turn.provenance, detail=detail)
-
-
-def _one(question: Question) -> Turn:
-    if question.turn is None:
-        msg = "this subject has no total; the grammar asks it at turns only"
-        raise ValueError(msg)
-    return question.turn
-
-
-# --- counts
 
 
 def _counted(value: float) -> Figure:
@@ -144,10 +41,6 @@ def _unused_tools(question: Question) -> Figure:
 # --- tokens and bytes
 
 
-def _turns(question: Question) -> tuple[Turn, ...]:
-    return (question.turn,) if question.turn else question.run.all_turns
-
-
 def _why_no_tokens(usage: Usage) -> str:
     return "the provider summed several hidden passes" if usage.multi_pass else "the provider reported no such count"
 
@@ -169,7 +62,7 @@ def _of_output(usage: Usage) -> Provenance:
 
 def _summed(read: Reader, origin: Origin = _of_input) -> Measure:
     def measure(question: Question) -> Figure:
-        return _sum(_turns(question), read, origin)
+        return _sum(question.turns, read, origin)
 
     return measure
 
@@ -179,14 +72,14 @@ def _sum(turns: Iterable[Turn], read: Reader, origin: Origin = _of_input) -> Fig
     for turn in turns:
         value = read(turn.call)
         if value is None:
-            return missing(Unit.TOKENS, f"{_place(turn)}: {_why_no_tokens(turn.call.usage)}")
+            return missing(Unit.TOKENS, f"{place(turn)}: {_why_no_tokens(turn.call.usage)}")
         total += value
         provenances.append(origin(turn.call.usage))
     return Figure(total, Unit.TOKENS, weakest(provenances))
 
 
 def _cached_share(question: Question) -> Figure:
-    turns = _turns(question)
+    turns = question.turns
     read, context = _sum(turns, _cached), _sum(turns, lambda call: call.usage.context)
     if read.value is None or context.value is None:
         return missing(Unit.SHARE, context.reason)
@@ -230,7 +123,7 @@ def _tool_results(question: Question) -> Figure:
 
 
 def _results_of_context(question: Question) -> Figure:
-    turn, ask = _one(question), question.figures.held
+    turn, ask = question.one, question.figures.held
     context = _context_of(turn.call)
     if ask is None or context is None:
         reason = "the tokens of tool results were not counted" if ask is None else _why_no_tokens(turn.call.usage)
@@ -248,7 +141,7 @@ def _reread(question: Question) -> Figure:
 
 def _kv_bytes(question: Question) -> Figure:
     """Cache of the turn's context and output, by the model's published or given configuration."""
-    turn = _one(question)
+    turn = question.one
     call, tokens = turn.call, _sum([turn], _held_by_cache)
     spec = question.figures.kv_specs.get(call.model) or known(call.model)
     if isinstance(spec, NoSpec) or tokens.value is None:
@@ -262,41 +155,16 @@ def _held_by_cache(call: Call) -> float | None:
 
 
 def _request_bytes(question: Question) -> Figure:
-    sizes = [len(turn.call.attempts[-1].request.body) for turn in _turns(question) if turn.call.attempts]
+    sizes = [len(turn.call.attempts[-1].request.body) for turn in question.turns if turn.call.attempts]
     return Figure(sum(sizes), Unit.BYTES) if sizes else missing(Unit.BYTES, "no request was seen")
-
-
-def _phases() -> Iterable[Subject]:
-    for phase in Phase:
-        tool = phase is Phase.TOOL
-        share, time = _phase_share(phase), _phase_time(phase)
-        yield Subject(f"{phase} share", Unit.SHARE, share, takes_tool=tool, clock=True, noun=str(phase))
-        yield Subject(f"{phase} time", Unit.TIME, time, takes_tool=tool, clock=True, noun=str(phase))
-
-
-def _at_turns(name: str, read: Reader, *aliases: str) -> Subject:
-    return Subject(name, Unit.TIME, _call_time(read), in_total=False, clock=True, aliases=aliases)
 
 
 def _cached(call: Call) -> float | None:
     return None if call.usage.uncached is None else call.usage.cache_read
 
 
-def _first_event(call: Call) -> float | None:
-    made, first = call.milestones.call, call.milestones.first_event
-    return None if made is None or first is None else first - made
-
-
 SUBJECTS: tuple[Subject, ...] = (
-    *_phases(),
-    _at_turns("ttft", lambda call: call.ttft, "time to first token"),
-    _at_turns("time to first event", _first_event),
-    _at_turns("time to first output", lambda call: call.time_to_first_output),
-    _at_turns("time to first text", lambda call: call.time_to_first_text),
-    Subject("delivered", Unit.TIME, _delivered, in_total=False, clock=True),
-    Subject("tpot", Unit.TIME, _tpot, in_total=False, clock=True, aliases=("time per output token",)),
-    Subject("total", Unit.TIME, _duration, at_turn=False, clock=True, aliases=("total time",)),
-    Subject("turn time", Unit.TIME, _duration, in_total=False, clock=True),
+    *timing.SUBJECTS,
     Subject("turns", Unit.COUNT, lambda q: _counted(len(q.run.turns)), at_turn=False),
     Subject("calls", Unit.COUNT, lambda q: _counted(len(q.run.calls)), at_turn=False),
     Subject("retries", Unit.COUNT, _retries),

@@ -30,6 +30,24 @@ class Question:
     """The largest single item instead of the sum."""
     figures: Figures = Figures()
 
+    @property
+    def turns(self) -> tuple[Turn, ...]:
+        """The turn, or every turn of every lane."""
+        return (self.turn,) if self.turn else self.run.all_turns
+
+    @property
+    def one(self) -> Turn:
+        """The turn, for a subject that has no total. ValueError when the run as a whole is asked."""
+        if self.turn is None:
+            msg = "this subject has no total; the grammar asks it at turns only"
+            raise ValueError(msg)
+        return self.turn
+
+
+def place(turn: Turn) -> str:
+    """How a reason names a turn: `turn 3`, `lane 2 turn 3`."""
+    return f"turn {turn.number}" if turn.lane == 1 else f"lane {turn.lane} turn {turn.number}"
+
 
 Measure = Callable[[Question], Figure]
 
