@@ -47,7 +47,8 @@ def _calls(draw: st.DrawFn, number: int, start: int) -> Call:
         "flags": draw(st.frozensets(st.sampled_from(["buffered", "client-bound"]))),
         "error": draw(_names),
     }
-    stones = Milestones(call=made, first_token=first, first_output=first, last_token=last)
+    told = draw(st.none() | st.integers(start, start + 10**10).map(Ns))
+    stones = Milestones(call=made, first_token=first, first_output=first, last_token=last, delivered=told)
     return Call(CallRecord(number), attempts, draw(_names), draw(_names), stones, draw(_usages()), **fields)
 
 

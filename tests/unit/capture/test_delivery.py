@@ -7,6 +7,8 @@ from functools import partial
 
 import anthropic
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from pytest_agentlatency.agent_run import AgentRun
 from pytest_agentlatency.analysis.counters import counter
@@ -21,10 +23,12 @@ from pytest_agentlatency.capture import session as sessions
 from pytest_agentlatency.capture.recorder import Recorder
 from pytest_agentlatency.capture.session import Session
 from pytest_agentlatency.cassette import document as documents
+from pytest_agentlatency.model.clock import Ns
 from pytest_agentlatency.model.recording import Facts, Outcome, Request
 from pytest_agentlatency.model.run import Verdict
-from pytest_agentlatency.testing import FakeClock, Reply, SimulatedModel
+from pytest_agentlatency.testing import FakeClock, Reply, SimulatedModel, strategies
 from pytest_agentlatency.testing.builders import recording, tool, turn, with_longer_system
+from tests.support.run_strategies import a_few
 from tests.support.sessions import PLAN, replaying
 
 MS = 1_000_000
@@ -256,6 +260,24 @@ def test_handing_on_moves_nothing_else():
     _, without = longer_by(observed, 5000)
     _, run = longer_by(handed_over(observed, 450 * MS, None), 5000)
     assert [each.segments for each in run.turns] == [each.segments for each in without.turns]
+
+
+@a_few
+@given(strategies.recordings(whole=True, retries=False), st.data())
+def test_in_any_run_it_stays_behind_the_token_that_it_followed(observed, data):
+    """Other stamps don't notice it, and a longer prefill never brings it forward."""
+    waits = st.none() | st.integers(0, 10**9)
+    moments = [Ns(call.entered + wait) if (wait := data.draw(waits)) is not None else None for call in observed.calls]
+    _, without = longer_by(observed, 3000)
+    was, now = longer_by(handed_over(observed, *moments), 3000)
+    assert now.segments == without.segments
+    for old, new in zip(was.calls, now.calls, strict=True):
+        before, after = old.milestones, new.milestones
+        assert (before.delivered is None) == (after.delivered is None)
+        if before.delivered is not None:
+            assert after.delivered >= before.delivered
+        if before.delivered is not None and before.first_token is not None and old.streamed:
+            assert (after.delivered >= after.first_token) or before.delivered < before.first_token
 
 
 # --- as a figure
