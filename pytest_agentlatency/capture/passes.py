@@ -236,7 +236,9 @@ def _sent(reading: Reading) -> Sent:
     return Sent(reading.prompt, reading.call.attempts[-1].request.body, reading.call.usage.context)
 
 
-def unstable(stability: Stability, findings: Sequence[Finding], except_turns: Collection[int]) -> Stability:
-    """A lane's stability with what the second pass found of the main lane, where the turns aren't excepted."""
-    counted = [each for each in findings if each.lane == 1 and not set(each.turns) <= set(except_turns)]
+def unstable(
+    stability: Stability, findings: Sequence[Finding], except_turns: Collection[int], lane: int = 1
+) -> Stability:
+    """A lane's stability with what the second pass found of that lane, where the turns aren't excepted."""
+    counted = [each for each in findings if each.lane == lane and not set(each.turns) <= set(except_turns)]
     return replace(stability, breaks=(*stability.breaks, *(each.broken for each in counted)))

@@ -30,6 +30,8 @@ from pytest_agentlatency.model.run import Run
 from pytest_agentlatency.report import failure, probe, suggest, summary
 from pytest_agentlatency.settings import INI, Settings
 
+_MAIN = 1  # number of the main lane
+
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
@@ -129,13 +131,20 @@ class Judge:
 
 
 def _with_findings(figures: Figures, findings: Sequence[Finding]) -> Figures:
-    """Figures to whose prefix comparison a second pass's findings belong."""
+    """Figures to whose prefix comparisons a second pass's findings belong, lane by lane."""
+    if not findings:
+        return figures
+    lanes = {lane: _unstable(each, findings, lane) for lane, each in figures.lanes.items()}
+    return replace(_unstable(figures, findings, _MAIN), lanes=lanes)
+
+
+def _unstable(figures: Figures, findings: Sequence[Finding], lane: int) -> Figures:
     compared = figures.stability
-    if compared is None or not findings:
+    if compared is None:
         return figures
 
     def stability(run: Run, except_turns: Collection[int]) -> Stability:
-        return unstable(compared(run, except_turns), findings, except_turns)
+        return unstable(compared(run, except_turns), findings, except_turns, lane)
 
     return replace(figures, stability=stability)
 

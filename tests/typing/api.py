@@ -30,6 +30,7 @@ def test_agent(agent_run: AgentRun) -> None:
     assert_type(agent_run.turns, tuple[AgentTurn, ...])
     assert_type(agent_run.duration, float | None)
     assert_type(agent_run.calls, int)
+    assert_type(agent_run.figure("re-read cost", lane=2), float | None)
     with agent_run.tool("search"), agent_run.pause("approval"), agent_run.bounds():
         agent_run.delivered()
     first.share(1)  # type: ignore[arg-type]

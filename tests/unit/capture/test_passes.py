@@ -33,6 +33,12 @@ def test_a_finding_makes_the_main_lane_unstable_unless_all_its_turns_are_excepte
     assert unstable(stable, [finding([5], lane=2)], []).stable
 
 
+def test_a_finding_is_its_own_lanes():
+    stable = Stability((), ())
+    assert not unstable(stable, [finding([5], lane=2)], [], lane=2).stable
+    assert unstable(stable, [finding([5], lane=1)], [], lane=2).stable
+
+
 OBSERVED = recording(growing("linear", 3), tools=["search", "refund"])
 NAMES = ("plain", "clock", "seed 2", "seed 3")
 
