@@ -6,8 +6,11 @@ Owns the description. Refuses to judge: a break may be allowed.
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import cached_property
 from typing import NamedTuple
 
+from pytest_agentlatency.analysis.inventory import Listing
+from pytest_agentlatency.analysis.ledger import apportion
 from pytest_agentlatency.analysis.volatile import kind_of_change
 from pytest_agentlatency.analysis.wirebytes import Segment
 from pytest_agentlatency.model.usage import Tokens
@@ -53,18 +56,34 @@ class Break:
     """Tokens by which the request is smaller than the one before it; negative when it is larger."""
 
 
-class Reading(NamedTuple):
+@dataclass(frozen=True)
+class Reading:
     """A request, taken apart."""
 
     prompt: Prompt
     segments: tuple[Segment, ...]
-    weights: tuple[int, ...]
-    """Tokens of each segment."""
+    listing: Listing
+    context: Tokens | None = None
+    """Its tokens by the provider, when known."""
 
-    @property
+    @cached_property
+    def weights(self) -> tuple[int, ...]:
+        """Tokens of each segment; they add up to the context when it is known."""
+        sizes = {item.path: size for item, size in zip(self.listing.items, self.listing.sizes, strict=True)}
+        counts = [sizes.get(part.path, 0) for part in self.segments]
+        return tuple(counts if self.context is None else apportion(self.context, counts))
+
+    @cached_property
     def tokens(self) -> int:
         """Of the whole request."""
+        if self.context is not None and self._begins_with_something:
+            return self.context  # as the weights would add up to; few requests need these
         return sum(self.weights)
+
+    @property
+    def _begins_with_something(self) -> bool:
+        items, sizes = self.listing
+        return bool(self.segments and items and sizes[0] and items[0].path == self.segments[0].path)
 
     @property
     def messages_start(self) -> int:

@@ -61,7 +61,10 @@ class TurnAccount:
     @property
     def by_source(self) -> Mapping[Source, Tokens]:
         """Tokens of each source that occurs; they add up to the context."""
-        return _summed((*((piece.source, tokens) for piece, tokens in self.pieces), (Source.HIDDEN, self.hidden)))
+        sums = dict.fromkeys((piece.source for piece, _ in self.pieces), 0)
+        for piece, tokens in self.pieces:
+            sums[piece.source] += tokens
+        return {source: Tokens(total) for source, total in (sums | {Source.HIDDEN: self.hidden}).items()}
 
     @property
     def results_by_tool(self) -> Mapping[str, Tokens]:

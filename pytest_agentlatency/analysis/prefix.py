@@ -13,7 +13,6 @@ from typing import NamedTuple
 from pytest_agentlatency.analysis.breaks import Break, Place, Reading, Reason, params, shared_bytes
 from pytest_agentlatency.analysis.counters import Counter
 from pytest_agentlatency.analysis.inventory import Inventory
-from pytest_agentlatency.analysis.ledger import apportion
 from pytest_agentlatency.analysis.wirebytes import Known, segments
 from pytest_agentlatency.model.usage import Tokens
 from pytest_agentlatency.wire.message import Prompt
@@ -122,10 +121,7 @@ def differences(first: Iterable[Sent], second: Iterable[Sent], counter: Counter)
 def reading(sent: Sent, inventory: Inventory, known: Known | None = None) -> Reading:
     """A request, taken apart: its bytes piece by piece, with their tokens, which add up to the context when known."""
     parts = segments(sent.prompt, sent.body, known)
-    listing = inventory.of(sent.prompt)
-    sizes = {item.path: size for item, size in zip(listing.items, listing.sizes, strict=True)}
-    counts = [sizes.get(part.path, 0) for part in parts]
-    return Reading(sent.prompt, parts, tuple(counts if sent.context is None else apportion(sent.context, counts)))
+    return Reading(sent.prompt, parts, inventory.of(sent.prompt), sent.context)
 
 
 _COMPACTED = 0.7
@@ -134,7 +130,7 @@ _COMPACTED = 0.7
 
 def _compare(turn: int, before: Reading, after: Reading) -> TurnPrefix:
     pairs = zip(before.segments, after.segments, strict=False)
-    equal = sum(1 for _ in takewhile(lambda pair: pair[0].data == pair[1].data, pairs))
+    equal = sum(1 for _ in takewhile(lambda pair: pair[0] is pair[1] or pair[0].data == pair[1].data, pairs))
     total, whole = Tokens(before.tokens), equal == len(before.segments)
     reason = _reason(before, after, equal)
     if reason is None:

@@ -14,6 +14,7 @@ from pytest_agentlatency.model.usage import Tokens
 _SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 _canonical = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode
 _compact = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False).encode
+_decode = json.JSONDecoder(strict=False).decode
 _NOTHING: Mapping[str, Any] = {}
 
 
@@ -21,7 +22,7 @@ def loads(data: bytes | str) -> Any:
     """Value of a JSON text; None when it is not one (cut off, not UTF-8, nested too deeply)."""
     text = data.decode("utf-8-sig", "replace") if isinstance(data, bytes) else data
     try:
-        value = json.loads(text, strict=False)
+        value = _decode(text)
         # Clients that cut strings in the middle of an emoji send half a surrogate pair: no tokenizer or file takes it.
         if _SURROGATE.search(text):
             value = json.loads(_compact(value).encode("utf-8", "replace"))
