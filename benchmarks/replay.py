@@ -1,6 +1,6 @@
-"""What replaying an agent costs, ours against plain vcrpy's, in one run; and what ours adds to the SDK alone.
+"""What replaying an agent costs, ours against plain vcrpy's, in one run.
 
-    python benchmarks/replay.py [--turns 10 50 100 200 500] [--matched 10 50 100] [--rounds 15]
+    python benchmarks/replay.py [--turns 10 50 100 200 500] [--matched 10 50 100]
 
 The agent runs on the real Anthropic SDK, streamed; every request carries the whole history, each turn adds about 1 KB,
 answers come in 25 events. It is recorded once a length against a transport inside the process; vcrpy is given the same
@@ -14,12 +14,11 @@ import argparse
 import gc
 import json
 import math
-import statistics
 import tempfile
 import time
 from collections.abc import Callable, Sequence
-from contextlib import nullcontext
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -46,8 +45,9 @@ TOOLS = [
 USAGE = {"input_tokens": 900, "output_tokens": 60}
 
 
+@cache
 def answer(turn: int) -> list[bytes]:
-    """The events of one turn: a sentence, a tool call."""
+    """The events of one turn: a sentence, a tool call. Made once, so that the floor isn't the making of answers."""
     use = {"type": "tool_use", "id": f"toolu_{turn:04}", "name": "tool_1", "input": {}}
     message = {"id": f"msg_{turn}", "type": "message", "role": "assistant", "model": "m", "content": []}
     words = [{"type": "text_delta", "text": f"word {turn}.{at} "} for at in range(18)]
@@ -222,47 +222,13 @@ def compare(lengths: Sequence[int], matched: Sequence[int]) -> None:
         print(f"{name:>18} {exponent(at, sizes)} {exponent(at, loads)} {exponent(at, replays)}; {beyond}")
 
 
-def own(rounds: int, turns: int = 20) -> None:
-    """Bare SDK, replay and recording by turns, so that a slower machine is slower for all three."""
-    document, _ = record(turns)
-    ways: dict[str, Callable[[], Any]] = {
-        "bare": nullcontext,
-        "replay": lambda: Session(plan(Mode.REPLAY, document)),
-        "replay and figures": lambda: Session(plan(Mode.REPLAY, document)),
-        "record": lambda: Session(plan(Mode.RECORD)),
-        "live": lambda: Session(plan(Mode.LIVE)),
-    }
-    taken: dict[str, list[float]] = {name: [] for name in ways}
-    for _ in range(rounds):
-        for name, way in ways.items():
-
-            def work(way: Callable[[], Any] = way, name: str = name) -> None:
-                with way() as session:
-                    agent(turns, LEAF if "replay" in name else Model())
-                if "figures" in name:
-                    session.told()
-
-            taken[name].append(cpu(work))
-    print(f"\n{turns} turns, {rounds} paired rounds, CPU of a run")
-    for name, times in taken.items():
-        ratios = sorted(one / bare - 1 for one, bare in zip(times, taken["bare"], strict=True))
-        low, high = ratios[len(ratios) // 4], ratios[-1 - len(ratios) // 4]
-        median = statistics.median(ratios)
-        print(
-            f"{name:>18} {min(times) * 1e3:7.0f} ms at least; over bare {median:+.1%} "
-            f"(middle half {low:+.1%} to {high:+.1%})"
-        )
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=str(__doc__).partition("\n")[0])
     parser.add_argument("--turns", type=int, nargs="*", default=[10, 50, 100, 200, 500])
     parser.add_argument("--matched", type=int, nargs="*", default=[10, 50, 100])
-    parser.add_argument("--rounds", type=int, default=15)
     options = parser.parse_args()
     print(json.dumps({"anthropic": anthropic.__version__, "httpx2": httpx2.__version__, "vcrpy": vcr.__version__}))
     agent(3, Model())  # the SDK builds its types
-    own(options.rounds)
     compare(options.turns, options.matched)
 
 
