@@ -1,6 +1,6 @@
-"""HTTP that is no model call, recorded and replayed by vcrpy: the one file that knows it.
+"""HTTP that is no model call, recorded and replayed by vcrpy: the one file that imports it.
 
-Owns what is taken down, what is refused in replay, and from which HTTP library it came. Writes no file. Refuses to
+Owns what is taken down, what is refused in replay, and how vcrpy is put in place. Writes no file. Refuses to
 know model calls: they are taken by whoever patches on top.
 """
 
@@ -254,7 +254,7 @@ def foreign_cassette_active() -> bool:
 
 
 def beneath(method: Callable[..., Any]) -> Callable[..., Any]:
-    """What vcrpy put its stub in place of, where a transport's method is one; it reads a whole body and hands it on."""
+    """What vcrpy put its stub in place of, where a transport's method is one; it reads a whole body before it hands it on."""
     stubbed = getattr(method, "__globals__", {}).get("__name__") == "vcr.stubs.httpx_stubs"
     return getattr(method, "__wrapped__", method) if stubbed else method
 
