@@ -73,13 +73,7 @@ _ALLOWED = {
     Unit.COUNT: "a whole number without a unit",
 }
 _COMPARISONS = {"at_most": Comparison.AT_MOST, "at_least": Comparison.AT_LEAST, "exactly": Comparison.IS}
-_SPECIAL = {
-    "NUMBER": "a number",
-    "INT": "a turn number",
-    "LANE": "a lane's number",
-    "QUOTED": QUOTED,
-    "$END": "the end",
-}
+_SPECIAL = {"NUMBER": "a number", "INT": "a turn number", "LANE": "a lane number", "QUOTED": QUOTED, "$END": "the end"}
 
 
 def read(text: str) -> Phrase:
@@ -227,7 +221,7 @@ def _turns(text: str, node: Node) -> tuple[int, ...]:
 def _lane(text: str, node: Node) -> int | None:
     """The lane that is named; None: none is."""
     lane = _child(node, "lane")
-    return _numbers(text, lane, "a lane's number from 1, as `agentlatency show` prints it")[0] if lane else None
+    return _numbers(text, lane, "a lane number from 1, as `agentlatency show` prints it")[0] if lane else None
 
 
 def _numbers(text: str, node: Node, expected: str) -> tuple[int, ...]:

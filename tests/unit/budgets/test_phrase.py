@@ -200,7 +200,7 @@ def test_each_means_every_single_result():
         ("total under 60 s, measured", ",", "the end", "measured total under 60 s"),
         ("live total under 60 s", "live", "measured", "measured total under 60 s"),
         ("ttft under 2 s at turn 3 measured", "measured", "the end", "measured ttft under 2 s at turn 3"),
-        ("total under 3 s in lane 0", "0", "a lane's number from 1", "in lane 2"),
+        ("total under 3 s in lane 0", "0", "a lane number from 1", "in lane 2"),
         ("total under 3 s in every lane", "every", "lane or total", "in lane 2"),
         ("", "", "a figure: ", ""),
     ],
