@@ -254,7 +254,7 @@ def foreign_cassette_active() -> bool:
 
 
 def beneath(method: Callable[..., Any]) -> Callable[..., Any]:
-    """What vcrpy put its stub in place of, where a transport's method is one; it reads a whole body before it hands it on."""
+    """What vcrpy put its stub in place of, where a method is one: it reads a whole body before it hands it on."""
     stubbed = getattr(method, "__globals__", {}).get("__name__") == "vcr.stubs.httpx_stubs"
     return getattr(method, "__wrapped__", method) if stubbed else method
 
