@@ -5,7 +5,6 @@ Owns the wording. Refuses to work out a limit.
 
 from collections.abc import Iterator, Sequence
 
-from pytest_agentlatency.budgets.figure import Unit
 from pytest_agentlatency.budgets.headroom import LEAST, Spread
 from pytest_agentlatency.budgets.phrase import Bound
 from pytest_agentlatency.model import units
@@ -50,9 +49,7 @@ def table(spreads: Sequence[Spread], width: int) -> list[str]:
 
 
 def _shown(each: Spread, value: float | None) -> str:
-    if not isinstance(each.phrase, Bound) or value is None:
-        return "-" if not isinstance(each.phrase, Bound) else units.MISSING
-    return each.phrase.limit.unit.show(value)
+    return each.phrase.limit.unit.show(value) if isinstance(each.phrase, Bound) else "-"
 
 
 def _room(each: Spread) -> str:
@@ -72,22 +69,21 @@ def warnings(each: Spread) -> Iterator[str]:
         yield f"{text!r} leaves {room}: with under {units.share(LEAST)} it will break in a run and not in the next"
 
 
-def to_json(files: int, suggested: Sequence[Spread], given: Sequence[Spread]) -> dict[str, Json]:
-    """Everything of the tables, in base units."""
+def to_json(runs: int, suggested: Sequence[Spread], given: Sequence[Spread]) -> dict[str, Json]:
+    """Everything of the tables, in base units (nanoseconds, fraction, tokens, bytes); null where there is none."""
     return {
         "schema": "agentlatency.suggest",
         "version": VERSION,
-        "runs": files,
+        "runs": runs,
         "suggested": [_json(each) for each in suggested],
         "given": [_json(each) for each in given],
     }
 
 
 def _json(each: Spread) -> dict[str, Json]:
-    unit = str(each.phrase.limit.unit) if isinstance(each.phrase, Bound) else str(Unit.COUNT)
     return {
         "phrase": each.phrase.text,
-        "unit": unit,
+        "unit": str(each.phrase.limit.unit) if isinstance(each.phrase, Bound) else None,
         "values": list(each.values),
         "median": each.median,
         "p90": each.quantile(_P90),
