@@ -53,14 +53,14 @@ def command(file: Path, name: str, kv_config: Path | None, gpu_memory: float | N
     Who holds them, what they cost again in later turns, where the prefix breaks, by which law the context grows, and
     the KV cache that it takes. FILE is any recording that `agentlatency show` reads.
     """
-    found = opened(file)
-    asked = Asked(
-        counter(name),
-        None if kv_config is None else _spec(kv_config),
-        None if gpu_memory is None else gpu_memory * _GB,
-        width or shutil.get_terminal_size((80, 24)).columns,
-    )
     with uncollected():
+        found = opened(file)
+        asked = Asked(
+            counter(name),
+            None if kv_config is None else _spec(kv_config),
+            None if gpu_memory is None else gpu_memory * _GB,
+            width or shutil.get_terminal_size((80, 24)).columns,
+        )
         click.echo("\n".join(_lines(found, asked)))
 
 
