@@ -8,7 +8,7 @@ import zlib
 from collections.abc import Callable
 from typing import Any
 
-from pytest_agentlatency.capture.recorder import Decoder
+from pytest_agentlatency.capture.openattempt import Decoder
 
 _GZIP_OR_ZLIB = 32 + zlib.MAX_WBITS
 

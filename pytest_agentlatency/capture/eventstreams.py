@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from pytest_agentlatency.capture.recorder import OpenAttempt
+from pytest_agentlatency.capture.openattempt import OpenAttempt
 from pytest_agentlatency.cassette.headers import clean_url
 from pytest_agentlatency.cassette.interactions import Interaction
 from pytest_agentlatency.cassette.vcr import Filters

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, nullcontext
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import partial
 from importlib import metadata
 from typing import Self
 
@@ -145,13 +146,9 @@ class Session:
         What a replay left at work (a thread that goes on after its test) stays cut off from the model.
         """
         if self._barrier is not None:
-            self._barrier.remove(self._traffic.origin.left(), self._left_over)
+            self._barrier.remove(self._traffic.origin.left(), partial(_left_over, self.plan.test))
             self._barrier = None
         self._stack.close()
-
-    def _left_over(self, message: str) -> RunFailedError:
-        thread, test = threading.current_thread().name, self.plan.test
-        return RunFailedError(f"{message}\nIt is the thread {thread!r}, which {test} left at work: end it in the test.")
 
     @property
     def learned(self) -> Learned:
@@ -295,6 +292,11 @@ class _RecordedBackoff:
             return 0
         start, end = sleeps[len(attempts) - 1]
         return end - start
+
+
+def _left_over(test: str, message: str) -> RunFailedError:
+    thread = threading.current_thread().name
+    return RunFailedError(f"{message}\nIt is the thread {thread!r}, which {test} left at work: end it in the test.")
 
 
 def _versions() -> dict[str, str]:

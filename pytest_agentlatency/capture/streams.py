@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from types import ModuleType
 from typing import Any
 
-from pytest_agentlatency.capture.recorder import OpenAttempt
+from pytest_agentlatency.capture.openattempt import OpenAttempt
 from pytest_agentlatency.capture.traffic import Playback
 from pytest_agentlatency.model.recording import Failure, Outcome
 

@@ -9,8 +9,9 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from pytest_agentlatency.capture.eventstreams import OpenStreams
+from pytest_agentlatency.capture.openattempt import OpenAttempt
 from pytest_agentlatency.capture.origin import Origin
-from pytest_agentlatency.capture.recorder import OpenAttempt, Recorder
+from pytest_agentlatency.capture.recorder import Recorder
 from pytest_agentlatency.capture.virtual_time import Pace, VirtualTime
 from pytest_agentlatency.cassette.matching import Match, Matcher, Unmatched
 from pytest_agentlatency.cassette.redaction import Redaction, RedactionError

@@ -15,7 +15,7 @@ from unittest import mock
 
 from pytest_agentlatency.capture import coding, streams
 from pytest_agentlatency.capture.eventstreams import asks_for_events
-from pytest_agentlatency.capture.recorder import OpenAttempt
+from pytest_agentlatency.capture.openattempt import OpenAttempt
 from pytest_agentlatency.capture.traffic import Observer, Playback, Player, Traffic
 from pytest_agentlatency.capture.warmup import OWN_TRANSPORT
 from pytest_agentlatency.cassette.headers import clean_url, keep_other_request, keep_request, keep_response
