@@ -51,6 +51,23 @@ def test_any_text_is_read_or_refused(text):
         assert str(error).startswith("x.yaml")  # noqa: PT017 -- reading it is as good
 
 
+def outcome(source):
+    """The tree as it is written, since what is no number equals nothing, or the kind of the refusal."""
+    try:
+        return repr(tree(source, "x.yaml"))
+    except CassetteError as error:
+        return type(error)
+
+
+@settings(deadline=None)
+@given(
+    st.text(st.characters(exclude_categories=["Cs"]), max_size=60) | st.text("[]{}:-?!&*|>'\"% \n\tab1é📦", max_size=60)
+)
+def test_a_text_and_its_bytes_are_the_same_tree(text):
+    text = text.replace("\ufeff", "")  # a byte order mark, which whoever reads the file takes off
+    assert outcome(text) == outcome(text.encode())
+
+
 def test_a_wrong_type_is_told_with_its_place():
     with pytest.raises(Unreadable, match=r"x\.yaml\.a\[1\]\.b: str 'no' found, int expected"):
         list(Node({"a": [{}, {"b": "no"}]}, "x.yaml")["a"].items())[1]["b"].number()
