@@ -1,5 +1,6 @@
 import gzip
 import json
+from dataclasses import replace
 
 import pytest
 from click.testing import CliRunner
@@ -7,6 +8,7 @@ from click.testing import CliRunner
 from pytest_agentlatency.cassette import store
 from pytest_agentlatency.cassette.document import Document, dumps
 from pytest_agentlatency.cli import main
+from pytest_agentlatency.model.clock import Ns
 from pytest_agentlatency.testing.builders import failure, growing, recording, tool, turn
 from tests.support import foreign_recordings as foreign
 
@@ -45,6 +47,19 @@ def test_json_holds_whole_nanoseconds(show, cassette):
     assert told["schema"] == "agentlatency.run"
     assert [each["phases"]["prefill"]["ns"] for each in told["lanes"][0]["turns"]] == [200_000_000] * 3
     assert told["provenance"] == "replayed"
+
+
+def test_where_the_agent_told_it_the_hand_over_is_shown_beside_the_first_token(show, tmp_path):
+    made = recording([turn(2000, prefill_ms=200, decode_ms=500)])
+    told = replace(made, calls=(replace(made.calls[0], delivered=Ns(650_000_000)),))
+    store.save(tmp_path / "run.yaml", Document(told))
+    lines = show(tmp_path / "run.yaml", "--width", 200).stdout.splitlines()
+    assert [lines[2].split()[-5:], lines[4].split()[-5:]] == [
+        ["ttft", "delivered", "context", "cached", "output"],
+        ["200", "650", "2,000", "0", "50"],
+    ]
+    call = json.loads(show(tmp_path / "run.yaml", "--json").stdout)["lanes"][0]["turns"][0]["call"]
+    assert (call["ttft_ns"], call["delivered_ns"]) == (200_000_000, 650_000_000)
 
 
 @pytest.mark.parametrize("name", foreign.EVERY)
