@@ -24,7 +24,8 @@ def loaded(*arguments: str) -> str:
 def test_a_suite_without_a_marked_test_loads_the_settings_and_no_other_room(tmp_path):
     """The rooms take as long to import as pytest itself."""
     (tmp_path / "test_suite.py").write_text(LOADED + "def test_unmarked(): pass\n")
-    expected = ["capture", "capture.active", "capture.tools", "model", "model.mode", "plugin", "settings"]
+    own = ["plugin", "plugin.marked", "plugin.options"]
+    expected = ["capture", "capture.active", "capture.tools", "model", "model.mode", *own, "settings"]
     found = loaded("-m", "pytest", "-qs", "-p", "no:cacheprovider", "-p", "pytest_agentlatency.plugin", str(tmp_path))
     assert found == f"{expected} []"
 
