@@ -18,7 +18,7 @@ _AT_REST = {
     ("_worker", "thread.py"), ("select", "selectors.py"), ("_poll", "windows_events.py"),
     ("get_events", "_io_epoll.py"), ("get_events", "_io_kqueue.py"), ("run", "threading.py"),
 }  # fmt: skip
-_TO_AN_END = "run_until_complete"
+_TO_AN_END = frozenset({"run_until_complete", "unrolled_run"})  # asyncio's, trio's
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,8 +57,8 @@ class Origin:
         return Left({thread: _work(frame) for thread, frame in _others().items() if self._is_left(thread, frame)})
 
     def _is_left(self, thread: threading.Thread, frame: FrameType) -> bool:
-        if _at_rest(frame):  # a loop that runs to an end of its own is waiting for itself
-            return thread not in self._alive and any(each.f_code.co_name == _TO_AN_END for each in _stack(frame))
+        if _at_rest(frame):
+            return thread not in self._alive and (_ends_by_itself(frame) or _begins(thread, frame))
         return thread not in self._busy and not _takes_from_a_queue(frame)
 
     def stranger(self) -> str:
@@ -87,6 +87,16 @@ def _at_rest(frame: FrameType) -> bool:
 
 def _is(frame: FrameType, name: str, file: str) -> bool:
     return frame.f_code.co_name == name and frame.f_code.co_filename.endswith(file)
+
+
+def _ends_by_itself(frame: FrameType) -> bool:
+    """Whether a loop runs to an end of its own: what it waits for is its own, not anybody's work."""
+    return any(each.f_code.co_name in _TO_AN_END for each in _stack(frame))
+
+
+def _begins(thread: threading.Thread, frame: FrameType) -> bool:
+    """Whether a thread is about to call its function; one in C never shows in a frame."""
+    return _is(frame, "run", "threading.py") and hasattr(getattr(thread, "_target", None), "__code__")
 
 
 def _takes_from_a_queue(frame: FrameType) -> bool:

@@ -1,14 +1,18 @@
 """What a replayed run leaves at work stays cut off from the model, and nobody else does."""
 
-import asyncio
 import socket
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
+from types import SimpleNamespace
 
+import anyio
+import anyio.to_thread
 import httpx2
 import pytest
 
-from pytest_agentlatency.capture import guard
+from pytest_agentlatency.capture import guard, origin
+from pytest_agentlatency.capture.origin import Origin
 from pytest_agentlatency.capture.traffic import RunFailedError
 from pytest_agentlatency.testing import Reply, SimulatedModel
 from tests.support.sessions import record, replaying
@@ -21,7 +25,7 @@ def call(url):
 
 
 async def call_later(url, go):
-    await asyncio.to_thread(go.wait)
+    await anyio.to_thread.run_sync(go.wait)
     async with httpx2.AsyncClient() as client:
         return (await client.post(f"{url}/v1/messages", json=BODY)).json()["content"]
 
@@ -117,13 +121,14 @@ def test_a_pool_that_has_nothing_to_do_is_nobodys(model, recorded):
     pool.shutdown()
 
 
-def test_a_loop_that_runs_to_its_own_end_is_the_tests(model, recorded):
+@pytest.mark.parametrize("backend", ["asyncio", "trio"])
+def test_a_loop_that_runs_to_its_own_end_is_the_tests(model, recorded, backend):
     """It sleeps when the test ends, as a loop does that waits for anybody's work."""
     go, told = threading.Event(), []
 
     def work():
         try:
-            told.append(asyncio.run(call_later(model.url, go)))
+            told.append(anyio.run(call_later, model.url, go, backend=backend))
         except BaseException as error:  # noqa: BLE001
             told.append(error)
 
@@ -175,3 +180,13 @@ def test_what_a_recording_leaves_is_not_held_back(model):
     session, _ = record(agent, model.url)
     assert not isinstance(session.result.ends(), BaseException)
     pool.shutdown()
+
+
+def test_a_thread_that_has_just_been_started_is_left_too(monkeypatch):
+    """It has not come to its own function when the test ends."""
+    mine, served = threading.Thread(target=call), threading.Thread(target=time.sleep)  # as uvloop's, in C
+    begun = Origin()
+    begun.begin()
+    about_to = SimpleNamespace(f_code=threading.Thread.run.__code__, f_back=None)
+    monkeypatch.setattr(origin, "_others", lambda: dict.fromkeys((mine, served), about_to))
+    assert list(begun.left().work) == [mine]
