@@ -16,6 +16,9 @@ def system(expression):
     return f"lambda body: body.update(system='You are an agent. ' + {expression})"
 
 
+MINUTE = (  # looked at once: a test that goes over the minute would have a break of its own
+    "lambda body, minute=datetime.now().strftime('%H:%M'): body.update(system='You are an agent. It is ' + minute)"
+)
 LATE = (
     "lambda body: len(body['messages']) > 4 "
     "and body['messages'][-1]['content'].append(dict(type='text', text=time.ctime()))"
@@ -26,7 +29,7 @@ OUT_OF_A_SET = (
 )
 STABLE = "prefix stable"
 TESTS = (
-    marked("test_minute", STABLE, change=system("datetime.now().strftime('%H:%M')")),
+    marked("test_minute", STABLE, change=MINUTE),
     marked("test_date", change=system("date.today().isoformat()")),
     marked("test_weekday", change=system("time.strftime('%A')")),
     marked("test_year", change=system("str(datetime.now().year)")),
