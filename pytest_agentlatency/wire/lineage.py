@@ -129,7 +129,7 @@ class Lineage:
         self._keys: dict[tuple[object, ...], int] = {}
         self._nodes: dict[tuple[int, int], int] = {}
         self._walked: dict[int, _Walked] = {}
-        """By the message's identity; each holds its message, so that no id is reused."""
+        """Of the lanes' latest requests, by the message's identity; each holds its message, so that no id is reused."""
         self._held: dict[str, _Held] = {}
         self._placed = 0
 
@@ -155,7 +155,7 @@ class Lineage:
         owner.foretold = True
         history = owner.prompt
         if answer.message is not None:
-            steps = self._steps((answer.message,), owner.last.node)
+            steps = self._walk(answer.message, owner.last.node)
             owner.reply = tuple(step.key for step in steps if not step.thought)
             owner.made.update(step.key for step in steps)
             history = replace(history, messages=(*history.messages, answer.message))
@@ -216,6 +216,7 @@ class Lineage:
         self._ends.setdefault(track.node, {})[lane.id] = None
         known = {step.key for step in lane.first.steps}
         lane.made.update(step.key for step in track.steps if step.made and step.key not in known)
+        self._forget(lane.prompt, prompt)
         lane.last, lane.prompt, lane.asked = track, prompt, prompt.previous_id
         lane.turns, lane.used = lane.turns + 1, self._placed
         lane.waiting, lane.foretold, lane.reply = True, False, ()
@@ -234,6 +235,13 @@ class Lineage:
             steps += known.steps
             node = steps[-1].node if steps else node
         return steps
+
+    def _forget(self, before: Prompt, now: Prompt) -> None:
+        """Keep the steps of a lane's latest request only."""
+        held = set(map(id, now.messages))
+        for message in before.messages:
+            if id(message) not in held:
+                self._walked.pop(id(message), None)
 
     def _walk(self, message: Message, node: int) -> tuple[_Step, ...]:
         steps: list[_Step] = []

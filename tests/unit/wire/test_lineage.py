@@ -357,3 +357,15 @@ def test_work_is_linear_in_the_blocks_sent(rewrites):
         return calls
 
     assert work(80) < 5 * work(40)
+
+
+def test_of_messages_that_nobody_shares_only_the_latest_requests_are_kept():
+    """Formats that are read whole give new objects every turn; keeping all would be quadratic in the turns."""
+    lineage = Lineage()
+    history = [{"role": ("user", "assistant")[at % 2], "content": f"word {at}"} for at in range(41)]
+    for count in range(1, 42, 2):
+        body = json.dumps({"model": "m", "messages": history[:count]}).encode()
+        placement = lineage.place(Anthropic().prompt(Request("POST", "https://x/v1/messages", (), body)))
+        lineage.answered(placement.lane, Answer())
+    assert (placement.lane, placement.turn) == (1, 21)
+    assert len(lineage._walked) == len(history)
