@@ -22,8 +22,11 @@ def read(line: Line, limit: int) -> tuple[int, ...]:
     """The series of a line. Raises ValueError when it is none, or would hold more than `limit` numbers."""
     if isinstance(line, int):
         return (line,)
+    words = line.split()
+    if "*" not in line and len(words) <= limit:
+        return tuple(map(int, words))
     values: list[int] = []
-    for word in line.split():
+    for word in words:
         value, star, count = word.partition("*")
         times = int(count) if star else 1
         if not 0 < times <= limit - len(values):
