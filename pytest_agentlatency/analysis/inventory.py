@@ -28,15 +28,22 @@ class Inventory:
         # Each entry holds what its id was taken of, so that no id is reused.
         self._parts: dict[tuple[int, str], tuple[Message, Part]] = {}
         self._listings: dict[int, tuple[Prompt, Listing]] = {}
+        self._sizes: dict[int, tuple[Item, int]] = {}
 
     def of(self, prompt: Prompt) -> Listing:
         """The pieces of a prompt with their tokens."""
         _, found = self._listings.get(id(prompt), (prompt, None))
         if found is None:
             listed = items(prompt, self._part)
-            found = Listing(listed, tuple(measure(item, self.counter) for item in listed))
+            found = Listing(listed, tuple(self._size(item) for item in listed))
             self._listings[id(prompt)] = prompt, found
         return found
+
+    def _size(self, item: Item) -> int:
+        known = self._sizes.get(id(item))
+        if known is None:
+            known = self._sizes[id(item)] = item, measure(item, self.counter)
+        return known[1]
 
     def _part(self, message: Message, model: str) -> Part:
         key = id(message), model

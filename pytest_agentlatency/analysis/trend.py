@@ -17,7 +17,8 @@ Strata = Sequence[Sequence[float]]
 
 EXACT_ORDERS = 5040
 """Up to 7! orders are enumerated; beyond, orders are drawn."""
-DRAWS = 4999
+DRAWS, MANY, DRAWS_OF_MANY = 4999, 100, 1999
+"""Orders drawn; fewer of more than so many values, where each takes longer and no verdict hangs on one of them."""
 _EXACT_PAIRS = 5000
 """Up to 100 points the null distribution is worked out exactly; beyond, it is normal for all purposes."""
 _SEED = 20_260_101
@@ -82,8 +83,9 @@ def orders(strata: Strata) -> int:
 def permutation(strata: Strata) -> Tails:
     """p-values of the covariance of value and position, each stratum permuted within itself.
 
-    All orders when there are at most 5,040 of them, otherwise 4,999 drawn ones and the observed one. The draws are
-    seeded and use only `random.random`, whose sequence Python promises to keep: the verdict is the same everywhere.
+    All orders when there are at most 5,040 of them, otherwise 4,999 drawn ones (1,999 of more than 100 values) and the
+    observed one. The draws are seeded and use only `random.random`, whose sequence Python promises to keep: the verdict
+    is the same everywhere.
     """
     if all(len(set(values)) <= 1 for values in strata):
         return Tails(1.0, 1.0)  # every order is the observed one
@@ -135,7 +137,8 @@ def _drawn(sizes: tuple[int, ...]) -> Sequence[_Places]:
     """The drawn orders for strata of these sizes. Kept for the next series: those of one run are of one length."""
     draw = random.Random(_SEED).random  # noqa: S311 - a permutation test, not a secret
     rows = [_places([size]) for size in sizes]
-    return [tuple(chain.from_iterable(_shuffled(row, draw) for row in rows)) for _ in range(DRAWS)]
+    count = DRAWS if sum(sizes) <= MANY else DRAWS_OF_MANY
+    return [tuple(chain.from_iterable(_shuffled(row, draw) for row in rows)) for _ in range(count)]
 
 
 def _shuffled(places: _Places, draw: Callable[[], float]) -> list[float]:
