@@ -338,7 +338,7 @@ def calibrated(server: LlamaServer) -> Calibration:
 def report(changes: dict[str, Change], options: argparse.Namespace) -> Iterator[str]:
     loads = [os.getloadavg()[0]]
     found: list[Case] = []
-    for cached in (False, True):
+    for cached in (True, False):
         for case in cases(changes, options, cached=cached):
             found.append(case)
             loads.append(os.getloadavg()[0])

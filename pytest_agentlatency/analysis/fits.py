@@ -11,7 +11,7 @@ from typing import NamedTuple
 from pytest_agentlatency.analysis import prefill, timeline
 from pytest_agentlatency.analysis.assembly import Reading
 from pytest_agentlatency.analysis.calibration import Calibration
-from pytest_agentlatency.analysis.prefill import LatencyModel, Load, NoFit, Sample, Shape
+from pytest_agentlatency.analysis.prefill import LatencyModel, Load, NoFit, Prior, Sample, Shape
 from pytest_agentlatency.model.run import Call
 from pytest_agentlatency.model.usage import Usage
 
@@ -113,7 +113,7 @@ def _calibrated(key: Key, asked: str, calibrations: Sequence[Calibration]) -> Ca
 
 
 def _fit(samples: Sequence[Sample], calibration: Calibration | None) -> Fit:
-    own = _own(samples, None if calibration is None else calibration.latency.shape)
+    own = _own(samples, None if calibration is None else calibration.latency)
     if own.model is not None and own.model.gates:
         return own
     if calibration is not None:
@@ -121,18 +121,19 @@ def _fit(samples: Sequence[Sample], calibration: Calibration | None) -> Fit:
     return own
 
 
-def _own(samples: Sequence[Sample], shape: Shape | None) -> Fit:
-    """Fitted on the recording's own calls; the shape is as a calibration measured it."""
-    seen = prefill.cache_doubt(samples, shape) if shape else prefill.cache_doubt(samples)
-    if seen and shape:
+def _own(samples: Sequence[Sample], calibrated: LatencyModel | None) -> Fit:
+    """Fitted on the recording's own calls; a calibration is what is believed before they are seen."""
+    prior, shape = (calibrated.prior, calibrated.shape) if calibrated else (Prior(), Shape())
+    seen = prefill.cache_doubt(samples, shape) if calibrated else prefill.cache_doubt(samples)
+    if seen and calibrated:
         samples = [Sample(0, each.cached + each.uncached, each.ttft_ns) for each in samples]
-    found = prefill.fit(samples, shape=shape or Shape())
+    found = prefill.fit(samples, prior=prior, shape=shape)
     calls = f"{len(samples)} streamed call{'' if len(samples) == 1 else 's'} of this recording"
     if isinstance(found, NoFit):
         return Fit(None, found.reason)
     if found.from_prior:
         return Fit(None, f"{calls} can't tell what a token costs, three are needed")
-    if seen and not shape:
+    if seen and not calibrated:
         return Fit(found, calls, suspicion=f"{seen}: the cache has no effect, or attention is dear: {_TELLS}")
     return Fit(found, calls, f"cache not effective: {seen}" if seen else "")
 

@@ -19,6 +19,9 @@ ATTENTION_TOKENS, ATTENTION_SD = 30_000.0, 1.5
 small models on a CPU were measured at 2.4k and 17k. Nine tenths of this prior lie in 2.5k to 354k."""
 
 _ENOUGH = 3
+_DAY_SD = 0.3
+"""How far a server's costs move from one day to another, as a deviation of the logarithm: wide enough that nothing gates
+by a calibration as a prior alone."""
 _WIDEST = 1.6
 _SDS = 2.4
 """Laplace standard deviations to each side of a parameter; simulated coverage in docs/measuring.md."""
@@ -172,6 +175,12 @@ class LatencyModel:
         """The interval of the cost, widened by the noise of two calls: the recorded one and the new one."""
         noise = self.noise * math.hypot(recorded_ns, likely)
         return max(0, likely - round(math.hypot(likely - low, noise))), likely + round(math.hypot(high - likely, noise))
+
+    @property
+    def prior(self) -> Prior:
+        """What these costs let believe of another day's: the same, but for the load of that day."""
+        fixed, token = (math.hypot(_DAY_SD, math.sqrt(self.covariance[i][i])) for i in range(2))
+        return Prior(self.fixed_ns, fixed, self.token_ns, token)
 
     @property
     def shape(self) -> Shape:

@@ -16,7 +16,7 @@ from pytest_agentlatency.analysis.retiming import by_fits, retime
 from pytest_agentlatency.model.phase import Phase
 from pytest_agentlatency.model.provenance import Provenance
 from pytest_agentlatency.model.recording import Recording
-from pytest_agentlatency.model.run import Run, Verdict
+from pytest_agentlatency.model.run import Call, Run, Verdict
 from pytest_agentlatency.model.usage import Usage
 from pytest_agentlatency.testing import strategies
 from pytest_agentlatency.testing.builders import edited, growing, recording, tool, turn, untimed, with_longer_system
@@ -293,6 +293,29 @@ def test_without_a_calibration_the_doubt_is_told_and_projected_times_fail_no_tes
     found = by_fits(live(observed, with_longer_system(observed, 500)))
     assert any("the cache has no effect, or attention is dear" in note for note in found.run.notes)
     assert "agentlatency calibrate" in found.caution(None)
+
+
+def test_a_calibration_tells_warm_turns_what_a_token_costs():
+    """With a cache all turns bring about as much, so alone they can't tell a token's cost from a fixed one."""
+    cost = LatencyModel(10e6, 4.2e5, 2384, KNOWN.model.covariance, 0.02, 12)
+    slower = replace(cost, fixed_ns=12e6, token_ns=5e5)  # on the day of the recording
+    turns = [
+        turn(sum(load), prefill_ms=slower.predict(load).ns / MS, cached=load.cached, tool_ms=10)
+        for load in map(Load, (0, 495, 963, 1512, 2078, 2651, 3202), (495, 468, 549, 566, 573, 551, 526))
+    ]
+    observed = recording(turns, model="local")
+    sweep = fit([Sample(0, size, cost.predict(Load(0, size)).ns) for size in (250, 500, 1000, 2000, 4000, 8000)])
+    known = Calibration("anthropic", "local", "", "2026-12-01", sweep)
+    found = by_fits(live(observed, with_longer_system(observed, 500)), [known])
+    assert any("7 streamed calls of this recording" in note for note in found.run.notes)
+    for old, new in zip(observed_calls(observed), found.run.calls, strict=True):
+        load, now = (Load(call.usage.cache_read, int(call.usage.prefill_work)) for call in (old, new))
+        change = slower.predict(now).ns - slower.predict(load).ns
+        assert new.retimed.projected - new.retimed.recorded == pytest.approx(change, rel=0.25)
+
+
+def observed_calls(observed: Recording) -> list[Call]:
+    return [each.call for each in assembly.read(observed)]
 
 
 def test_dear_attention_that_a_calibration_saw_is_no_doubt():
