@@ -20,8 +20,8 @@ small models on a CPU were measured at 2.4k and 17k. Nine tenths of this prior l
 
 _ENOUGH = 3
 _DAY_SD = 0.3
-"""How far a server's costs move from one day to another, as a deviation of the logarithm: wide enough that nothing gates
-by a calibration as a prior alone."""
+"""How far a server's costs move from one day to another, as a deviation of the logarithm. So wide that nothing gates by
+a calibration as a prior alone."""
 _WIDEST = 1.6
 _SDS = 2.4
 """Laplace standard deviations to each side of a parameter; simulated coverage in docs/measuring.md."""
