@@ -72,6 +72,16 @@ class Spread:
         return sum(each.ruling is Ruling.KEPT for each in self.judgements)
 
     @property
+    def broken(self) -> int:
+        """Runs that broke it."""
+        return sum(each.ruling is Ruling.BROKEN for each in self.judgements)
+
+    @property
+    def undecided(self) -> int:
+        """Runs that neither kept nor broke it: too few turns for a growth, times that are no reason to fail."""
+        return len(self.judgements) - self.kept - self.broken - len(self.unmeasured)
+
+    @property
     def unmeasured(self) -> tuple[Judgement, ...]:
         """Those of runs that have no such figure."""
         return tuple(each for each in self.judgements if each.ruling is Ruling.NOT_MEASURED)

@@ -34,8 +34,11 @@ def only(run: Run, lane: int) -> Run | None:
     )
 
 
-def like(run: Run, asked: Run) -> Run:
-    """The lane of `run` that `asked` is the only one of; the whole of it where `asked` is a whole run."""
-    if not asked.lanes or len(asked.lanes) == len(run.lanes):
+def like(run: Run, asked: Run, whole: Run) -> Run:
+    """What `asked` is of `whole`, taken of another layout of it: all of `run`, or one of its lanes.
+
+    A run may begin before the first call of its only lane, and end after its last turn.
+    """
+    if not asked.lanes or (len(asked.lanes), asked.start, asked.end) == (len(whole.lanes), whole.start, whole.end):
         return run
     return only(run, asked.lanes[0].id) or run

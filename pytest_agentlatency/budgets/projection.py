@@ -24,7 +24,7 @@ def with_projection(figures: Figures, retimed: Retimed) -> Figures:
 
     def interval(asked: Run, turn: Turn | None, subject: str, tool: str) -> tuple[float, float] | None:
         places = ((retimed.run, turn), *retimed.ends(turn))
-        return _interval([Question(like(run, asked), at, tool) for run, at in places], subject)
+        return _interval([Question(like(run, asked, retimed.run), at, tool) for run, at in places], subject)
 
     def caution(asked: Run, turn: Turn | None, subject: str) -> str:
         return _caution(retimed, asked, turn, subject)

@@ -93,4 +93,4 @@ def _room(judgement: Judgement, headroom: float) -> str:
     """How far inside the limit; marked where that is too little for a time that is measured anew each time."""
     shown = judgement.point.figure.unit.show(headroom) if judgement.point else ""
     part = little(judgement)
-    return shown if part is None else f"{shown}, only {units.share(part)} of it: it may break next time"
+    return shown if part is None else f"{shown}, only {units.share(part)} of the figure: it may break next time"

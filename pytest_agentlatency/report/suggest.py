@@ -61,12 +61,13 @@ def warnings(each: Spread) -> Iterator[str]:
     runs, text = len(each.judgements), each.phrase.text
     if each.unmeasured:
         yield f"{text!r} is not measured in {len(each.unmeasured)} of {runs} runs: {each.unmeasured[0].reason}"
-    broken = runs - each.kept - len(each.unmeasured)
-    if broken:
-        yield f"{text!r} is broken by {broken} of {runs} runs: {units.share(each.kept / runs)} of them keep it"
+    if each.undecided:
+        yield f"{text!r} can't be decided in {each.undecided} of {runs} runs"
+    if each.broken:
+        yield f"{text!r} is broken by {each.broken} of {runs} runs: {units.share(each.kept / runs)} of them keep it"
     if each.is_little:
-        room = f"{units.share(each.room)} above the worst of {runs} runs"
-        yield f"{text!r} leaves {room}: with under {units.share(LEAST)} it will break in a run and not in the next"
+        room = f"the worst of {runs} runs {units.share(each.room)} of room"
+        yield f"{text!r} leaves {room}: with under {units.share(LEAST)} it may break in a run and not in the next"
 
 
 def to_json(runs: int, suggested: Sequence[Spread], given: Sequence[Spread]) -> dict[str, Json]:

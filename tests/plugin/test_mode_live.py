@@ -63,7 +63,7 @@ def test_a_time_budget_that_is_kept_by_little_is_told_when_it_is_measured_and_no
         result = suite.run(f"--latency-mode={mode}")
         result.assert_outcomes(failed=1)
         result.stdout.fnmatch_lines([
-            "kept *total under *, only *% of it: it may break*",
+            "kept *total under *, only *% of the figure: it may break*",
             "kept with little headroom, and measured: test_agent.py::test_agent ('total under * ms' by *%*",
         ])  # fmt: skip
     (rejected,) = suite.path.rglob("*.rejected")

@@ -119,11 +119,20 @@ def test_a_lanes_phases_sum_to_its_time():
     assert lane.duration == sum(each.duration or 0 for each in RUN.lanes[1].turns)
 
 
+def test_a_run_that_begins_before_the_first_call_is_told_from_its_only_lane():
+    """A tool that ran before the first call is the run's time, and not the lane's."""
+    lane = only(RUN, 2)
+    assert lane is not None
+    whole = replace(lane, start=lane.start - 9 * MS)
+    assert like(whole, lane, whole) == lane
+    assert like(whole, whole, whole) is whole
+
+
 def test_the_same_lane_of_another_run_is_found():
     lane = only(RUN, 2)
     assert lane is not None
-    assert like(RUN, lane) == lane
-    assert like(RUN, RUN) is RUN
+    assert like(RUN, lane, RUN) == lane
+    assert like(RUN, RUN, RUN) is RUN
     assert only(RUN, 3) is None
     assert all(
         len(each.overrun.headline) <= HEADLINE for each in [verdict("total under 1 ms in lane 2")] if each.overrun

@@ -48,8 +48,14 @@ def test_a_budget_at_the_60th_percentile_of_14_runs_is_warned_of(fourteen):
 def test_a_budget_just_over_the_slowest_run_is_warned_of(fourteen):
     """Field note B26: 2.5 s are 9% above 2.3 s."""
     output = " ".join(suggest(*fourteen, "--budget", "total under 2.5 s", "--budget", "total under 3 s").split())
-    assert "warning: 'total under 2.5 s' leaves 8.7% above the worst of 14 runs: with under 20% it" in output
+    assert "warning: 'total under 2.5 s' leaves the worst of 14 runs 8.7% of room: with under 20% it" in output
     assert output.count("warning") == 1
+
+
+def test_a_growth_that_too_few_turns_decide_is_not_called_broken(fourteen):
+    output = " ".join(suggest(*fourteen, "--budget", "context growth is linear").split())
+    assert "warning: 'context growth is linear' can't be decided in 14 of 14 runs" in output
+    assert "broken" not in output
 
 
 def test_a_count_that_is_its_limit_is_not_warned_of(fourteen):

@@ -97,7 +97,7 @@ def test_sections_are_the_table_and_the_budgets():
 def test_little_headroom_of_a_measured_time_is_marked():
     """Field note B26."""
     first, second = budgets(judged("total under 6.3 s", "total under 9 s"))
-    assert first.endswith(": 6.00 s, headroom 300 ms, only 5.0% of it: it may break next time (measured)")
+    assert first.endswith(": 6.00 s, headroom 300 ms, only 5.0% of the figure: it may break next time (measured)")
     assert second == "kept          total under 9 s: 6.00 s, headroom 3.00 s (measured)"
 
 
