@@ -18,7 +18,11 @@ _AT_REST = {
     ("_worker", "thread.py"), ("select", "selectors.py"), ("_poll", "windows_events.py"),
     ("get_events", "_io_epoll.py"), ("get_events", "_io_kqueue.py"), ("run", "threading.py"),
 }  # fmt: skip
-_TO_AN_END = frozenset({"run_until_complete", "unrolled_run"})  # asyncio's, trio's
+_TO_AN_END = {("run_until_complete", ""), ("run", "_run.py")}  # asyncio's, whoever has replaced it; trio's
+_SUSPENDS = inspect.CO_COROUTINE | inspect.CO_GENERATOR | inspect.CO_ASYNC_GENERATOR
+
+Stack = list[FrameType]
+"""Frames, the innermost first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,16 +54,16 @@ class Origin:
         _run.set(self._own)
         others = _others()
         self._alive = frozenset(others)
-        self._busy = frozenset(thread for thread, frame in others.items() if not _at_rest(frame))
+        self._busy = frozenset(thread for thread, stack in others.items() if not _at_rest(stack))
 
     def left(self) -> Left:
         """What the run leaves at work; who waits for work, of a queue too, serves every test."""
-        return Left({thread: _work(frame) for thread, frame in _others().items() if self._is_left(thread, frame)})
+        return Left({thread: _work(stack) for thread, stack in _others().items() if self._is_left(thread, stack)})
 
-    def _is_left(self, thread: threading.Thread, frame: FrameType) -> bool:
-        if _at_rest(frame):
-            return thread not in self._alive and (_ends_by_itself(frame) or _begins(thread, frame))
-        return thread not in self._busy and not _takes_from_a_queue(frame)
+    def _is_left(self, thread: threading.Thread, stack: Stack) -> bool:
+        if _at_rest(stack):
+            return thread not in self._alive and (_ends_by_itself(stack) or _begins(thread, stack))
+        return thread not in self._busy and not _takes_from_a_queue(stack)
 
     def stranger(self) -> str:
         """Why a model call made here and now is no part of the run; empty when it is."""
@@ -73,46 +77,59 @@ class Origin:
         )
 
 
-def _others() -> dict[threading.Thread, FrameType]:
+def _others() -> dict[threading.Thread, Stack]:
     """Other threads, and where they are."""
-    # The only way to see what another thread is doing.
-    frames = sys._current_frames()  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
-    others = (each for each in threading.enumerate() if each is not threading.current_thread())
-    return {thread: frames[thread.ident] for thread in others if thread.ident in frames}
+    stacks = {each: _whole(each) for each in threading.enumerate() if each is not threading.current_thread()}
+    return {thread: stack for thread, stack in stacks.items() if stack}
 
 
-def _at_rest(frame: FrameType) -> bool:
-    return any(_is(frame, name, file) for name, file in _AT_REST)
+def _whole(thread: threading.Thread) -> Stack:
+    """Where a thread is; empty when it has ended or not begun.
+
+    It runs on while it is looked at: a coroutine that is suspended meanwhile has no caller any more, and the way to
+    the thread's beginning is lost. Then it is looked at again; but one that is driven from C has no other beginning.
+    """
+    stack: Stack = []
+    for _ in range(1000):
+        # The only way to see what another thread is doing.
+        frames = sys._current_frames()  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
+        stack = _stack(frames.get(thread.ident or 0))
+        if not stack or not stack[-1].f_code.co_flags & _SUSPENDS:
+            break
+    return stack
+
+
+def _at_rest(stack: Stack) -> bool:
+    return any(_is(stack[0], name, file) for name, file in _AT_REST)
 
 
 def _is(frame: FrameType, name: str, file: str) -> bool:
     return frame.f_code.co_name == name and frame.f_code.co_filename.endswith(file)
 
 
-def _ends_by_itself(frame: FrameType) -> bool:
+def _ends_by_itself(stack: Stack) -> bool:
     """Whether a loop runs to an end of its own: what it waits for is its own, not anybody's work."""
-    return any(each.f_code.co_name in _TO_AN_END for each in _stack(frame))
+    return any(_is(each, name, file) for each in stack for name, file in _TO_AN_END)
 
 
-def _begins(thread: threading.Thread, frame: FrameType) -> bool:
+def _begins(thread: threading.Thread, stack: Stack) -> bool:
     """Whether a thread is about to call its function; one in C never shows in a frame."""
-    return _is(frame, "run", "threading.py") and hasattr(getattr(thread, "_target", None), "__code__")
+    return _is(stack[0], "run", "threading.py") and hasattr(getattr(thread, "_target", None), "__code__")
 
 
-def _takes_from_a_queue(frame: FrameType) -> bool:
-    return any(_is(each, "get", "queue.py") for each in _stack(frame)[:2])
+def _takes_from_a_queue(stack: Stack) -> bool:
+    return any(_is(each, "get", "queue.py") for each in stack[:2])
 
 
-def _work(frame: FrameType) -> FrameType:
+def _work(stack: Stack) -> FrameType:
     """Where a thread's present work begins: its own beginning, or in a pool what was called by the loop over work."""
-    stack = _stack(frame)
     loop = next((at for at, each in enumerate(stack) if _is(each, "_worker", "thread.py")), len(stack))
     return stack[loop - 1]
 
 
-def _stack(frame: FrameType | None) -> list[FrameType]:
+def _stack(frame: FrameType | None) -> Stack:
     """A frame and those that called it."""
-    found: list[FrameType] = []
+    found: Stack = []
     while frame is not None:
         found.append(frame)
         frame = frame.f_back

@@ -1,6 +1,8 @@
 """What a replayed run leaves at work stays cut off from the model, and nobody else does."""
 
+import asyncio
 import socket
+import sys
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -121,9 +123,10 @@ def test_a_pool_that_has_nothing_to_do_is_nobodys(model, recorded):
     pool.shutdown()
 
 
+@pytest.mark.parametrize("begun", ["just now", "and waits"])
 @pytest.mark.parametrize("backend", ["asyncio", "trio"])
-def test_a_loop_that_runs_to_its_own_end_is_the_tests(model, recorded, backend):
-    """It sleeps when the test ends, as a loop does that waits for anybody's work."""
+def test_a_loop_that_runs_to_its_own_end_is_the_tests(model, recorded, backend, begun):
+    """It may sleep when the test ends, as a loop does that waits for anybody's work."""
     go, told = threading.Event(), []
 
     def work():
@@ -137,6 +140,8 @@ def test_a_loop_that_runs_to_its_own_end_is_the_tests(model, recorded, backend):
         call(model.url)
         thread = threading.Thread(target=work, daemon=True)
         thread.start()
+        while begun == "and waits" and not origin._at_rest(origin._whole(thread)):
+            pass
     go.set()
     thread.join()
     assert "left at work" in repr(told[0])  # in whatever group its client raises it
@@ -188,5 +193,25 @@ def test_a_thread_that_has_just_been_started_is_left_too(monkeypatch):
     begun = Origin()
     begun.begin()
     about_to = SimpleNamespace(f_code=threading.Thread.run.__code__, f_back=None)
-    monkeypatch.setattr(origin, "_others", lambda: dict.fromkeys((mine, served), about_to))
+    monkeypatch.setattr(origin, "_others", lambda: dict.fromkeys((mine, served), [about_to]))
     assert list(begun.left().work) == [mine]
+
+
+def test_a_thread_is_seen_whole_while_its_coroutines_come_and_go():
+    """One that is suspended while the frames are read has no caller, and would pass for the thread's beginning."""
+    over = False
+
+    async def turn():
+        while not over:
+            await asyncio.gather(*(asyncio.sleep(0) for _ in range(3)))
+
+    thread, interval = threading.Thread(target=lambda: asyncio.run(turn())), sys.getswitchinterval()
+    thread.start()
+    sys.setswitchinterval(1e-6)
+    try:
+        began = {origin._whole(thread)[-1] for _ in range(5000)}
+    finally:
+        sys.setswitchinterval(interval)
+        over = True
+        thread.join()
+    assert [each.f_code.co_name for each in began] == ["_bootstrap"]
