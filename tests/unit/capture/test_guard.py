@@ -193,7 +193,7 @@ def test_a_thread_that_has_just_been_started_is_left_too(monkeypatch):
     begun = Origin()
     begun.begin()
     about_to = SimpleNamespace(f_code=threading.Thread.run.__code__, f_back=None)
-    monkeypatch.setattr(origin, "_others", lambda: dict.fromkeys((mine, served), [about_to]))
+    monkeypatch.setattr(origin, "_others", lambda: {each: [about_to] for each in (mine, served)})
     assert list(begun.left().work) == [mine]
 
 
