@@ -10,9 +10,10 @@ from dataclasses import dataclass
 from types import ModuleType
 from typing import Any
 
+from pytest_agentlatency.capture.failures import failure_of, raised
 from pytest_agentlatency.capture.openattempt import OpenAttempt
 from pytest_agentlatency.capture.traffic import Playback
-from pytest_agentlatency.model.recording import Failure, Outcome
+from pytest_agentlatency.model.recording import Outcome
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,20 +49,6 @@ def outcome_of(error: BaseException) -> Outcome:
         "Cancelled",  # trio's
     }
     return Outcome.CANCELLED if cancelled else Outcome.ERROR
-
-
-def failure_of(error: BaseException) -> Failure:
-    """An exception by the name its library gives it."""
-    return Failure(type(error).__name__, str(error))
-
-
-def raised(family: ModuleType, failure: Failure) -> BaseException:
-    """A recorded failure as the family's own exception, so that an SDK retries what it retried then."""
-    kind = getattr(family, failure.kind, None)
-    if isinstance(kind, type) and issubclass(kind, Exception):
-        return kind(failure.message)
-    error: BaseException = family.TransportError(f"{failure.kind}: {failure.message}")
-    return error
 
 
 class _Tee:

@@ -13,14 +13,14 @@ from types import ModuleType
 from typing import Any, cast
 from unittest import mock
 
-from pytest_agentlatency.capture import coding, streams
+from pytest_agentlatency.capture import coding, failures, streams
 from pytest_agentlatency.capture.eventstreams import asks_for_events
 from pytest_agentlatency.capture.openattempt import OpenAttempt
 from pytest_agentlatency.capture.traffic import Observer, Playback, Player, Traffic
 from pytest_agentlatency.capture.warmup import OWN_TRANSPORT
 from pytest_agentlatency.cassette.headers import clean_url, keep_other_request, keep_request, keep_response
 from pytest_agentlatency.cassette.vcr import beneath, bypassed
-from pytest_agentlatency.model.recording import Headers, Outcome, Request
+from pytest_agentlatency.model.recording import Failure, Headers, Outcome, Request
 from pytest_agentlatency.wire import registry
 
 FAMILIES = ("httpx", "httpx2")
@@ -141,10 +141,8 @@ class _Seam:
             )
             raise playback.traffic.fail(msg)
         if recorded is None:
-            failure = playback.recorded.failure
-            raise (
-                streams.raised(self.family, failure) if failure else self.family.ReadError("recorded without an answer")
-            )
+            failure = playback.recorded.failure or Failure("ReadError", "recorded without an answer")
+            raise failures.raised(self.family, failure)
         return self.family.Response(
             recorded.status,
             headers=[(name, value) for name, value in recorded.headers if name.lower() not in _FRAMING],
@@ -192,7 +190,7 @@ def _sync(seam: _Seam) -> Send:
         try:
             response = seam.send(transport, request)
         except BaseException as error:
-            attempt.finish(streams.outcome_of(error), streams.failure_of(error))
+            attempt.finish(streams.outcome_of(error), failures.failure_of(error))
             raise
         return seam.answered(attempt, response, bodies.tee)
 
@@ -224,7 +222,7 @@ def _async(seam: _Seam) -> Send:
         try:
             response = await seam.send(transport, request)
         except BaseException as error:
-            attempt.finish(streams.outcome_of(error), streams.failure_of(error))
+            attempt.finish(streams.outcome_of(error), failures.failure_of(error))
             raise
         return seam.answered(attempt, response, bodies.async_tee)
 

@@ -15,7 +15,16 @@ from pytest_agentlatency.cassette.lazy import LazyRequest
 from pytest_agentlatency.cassette.limits import DEFAULT, Limits
 from pytest_agentlatency.cassette.parse import Node
 from pytest_agentlatency.model.clock import Ns
-from pytest_agentlatency.model.recording import Attempt, Failure, Headers, Outcome, Request, Response, Stamps
+from pytest_agentlatency.model.recording import (
+    Attempt,
+    Failure,
+    Headers,
+    Outcome,
+    Request,
+    Response,
+    Stamps,
+    SystemFailure,
+)
 
 Moments = tuple[Ns, ...]
 
@@ -69,8 +78,16 @@ def _headers(headers: Headers) -> dict[str, Value]:
 def _attempt(attempt: Attempt) -> dict[str, Value]:
     ours: dict[str, Value] = {"call": attempt.call, "outcome": attempt.outcome.value}
     if attempt.failure:
-        ours["failure"] = {"kind": attempt.failure.kind, "message": attempt.failure.message}
+        ours["failure"] = _failure(attempt.failure)
     return ours
+
+
+def _failure(failure: Failure) -> dict[str, Value]:
+    told: dict[str, Value] = {"kind": failure.kind, "message": failure.message}
+    if failure.system is not None:
+        kind, message, code = failure.system.kind, failure.system.message, failure.system.code
+        told["system"] = {"kind": kind, "message": message, **({"code": code} if code else {})}
+    return told
 
 
 def _response(response: Response) -> dict[str, Value]:
@@ -124,7 +141,6 @@ def read(node: Node, body: bytes | tuple[bytes, ...], limits: Limits = DEFAULT) 
     if outcome not in set(Outcome):
         reason = f"{outcome!r} found, one of {', '.join(Outcome)} expected"
         raise ours["outcome"].fail(reason)
-    failure = ours["failure"]
     return Attempt(
         call=ours["call"].number(),
         request=_read_request(node["request"], body),
@@ -133,8 +149,18 @@ def read(node: Node, body: bytes | tuple[bytes, ...], limits: Limits = DEFAULT) 
         else _read_response(node["response"], limits),
         stamps=None if ours["start"].value is None else _read_stamps(ours, limits),
         outcome=Outcome(outcome),
-        failure=Failure(failure["kind"].text(), failure["message"].text()) if failure.mapping() else None,
+        failure=_read_failure(ours["failure"]),
     )
+
+
+def _read_failure(node: Node) -> Failure | None:
+    if not node.mapping():
+        return None
+    below = node["system"]
+    system = (
+        SystemFailure(below["kind"].text(), below["message"].text(), below["code"].text()) if below.mapping() else None
+    )
+    return Failure(node["kind"].text(), node["message"].text(), system)
 
 
 def _answerless(node: Node) -> bool:

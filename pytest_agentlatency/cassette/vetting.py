@@ -53,6 +53,8 @@ def fields(document: Document) -> Iterator[tuple[str, bytes | str]]:
             yield from _headers(f"{place} response", attempt.response.headers)
         if attempt.failure is not None:
             yield f"{place} failure", attempt.failure.message
+            if attempt.failure.system is not None:
+                yield f"{place} failure", attempt.failure.system.message
     for number, interaction in enumerate(document.others, start=1):
         yield from _walk(f"other HTTP {number}", interaction)
     for tool in document.recording.tools:

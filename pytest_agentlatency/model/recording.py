@@ -57,12 +57,25 @@ class Outcome(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
+class SystemFailure:
+    """An error of the operating system, which an SDK may look for below its HTTP library's."""
+
+    kind: str
+    """Class name: `ConnectionResetError`, `gaierror`."""
+    message: str
+    code: str = ""
+    """Name of its number, `ECONNRESET`, as the number itself differs between systems; empty where it has none."""
+
+
+@dataclass(frozen=True, slots=True)
 class Failure:
     """An exception as it can be raised again."""
 
     kind: str
     """Class name as the HTTP library calls it, without its module: `ReadError`, `ConnectTimeout`."""
     message: str = ""
+    system: SystemFailure | None = None
+    """The operating system's error at the bottom of its causes."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,5 +1,7 @@
 """What went wrong in the recorded run goes wrong again in the same way, after as many attempts."""
 
+import re
+
 import pytest
 
 from pytest_agentlatency.testing import Blank, Cut, Drop, ErrorEvent, Refuse, Reply, SlowHeaders, Stall, ping
@@ -70,8 +72,13 @@ FAULTS = {
 }
 
 
+# The one word that differs: a cassette keeps ids of requests hashed, and newer SDKs put theirs into the message.
+REQUEST_ID = re.compile(r"request_id: [^,)]+")
+
+
 def outcome(suite):
-    return (suite.path / "told.json").read_text(), (suite.path / "pieces.json").read_text()
+    told, pieces = (suite.path / "told.json").read_text(), (suite.path / "pieces.json").read_text()
+    return REQUEST_ID.sub("request_id: …", told), pieces
 
 
 @pytest.mark.parametrize("work", ["work(url)", "asyncio.run(work_async(url))"], ids=["sync", "async"])

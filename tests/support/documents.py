@@ -17,6 +17,7 @@ from pytest_agentlatency.model.recording import (
     Request,
     Response,
     Stamps,
+    SystemFailure,
     ToolRecord,
 )
 
@@ -126,7 +127,7 @@ attempts = st.builds(
     st.none() | responses,
     st.none() | stamps,
     st.sampled_from(Outcome),
-    st.none() | st.builds(Failure, names, texts),
+    st.none() | st.builds(Failure, names, texts, st.none() | st.builds(SystemFailure, names, texts, texts)),
 )
 calls = st.builds(
     CallRecord,
